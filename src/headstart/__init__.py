@@ -1,0 +1,68 @@
+"""Learn one starting point from many small related tasks, and give every new task that head start.
+
+The system of "Learning-to-Learn Stochastic Gradient Descent with Biased Regularization"
+(Denevi, Ciliberto, Grazzi, Pontil, ICML 2019).
+
+>>> import headstart
+>>> tasks = headstart.TaskSet.from_list([([[1.0, 0.0], [0.0, 1.0]], [4.0, 2.0])] * 100)
+>>> headstart.learn_bias(tasks, reg=0.1, step=1.0).last
+array([4., 2.])
+"""
+
+from headstart import theory
+from headstart.erm import ERMResult, biased_erm
+from headstart.losses import (
+    LOSSES,
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    Pinball,
+    SmoothedHinge,
+    get_loss,
+)
+from headstart.meta import (
+    BiasResult,
+    BiasState,
+    continue_bias,
+    evaluate_bias,
+    learn_bias,
+    start_bias,
+    task_weights,
+)
+from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
+from headstart.tasks import TaskSet
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "TaskSet",
+    "biased_sgd",
+    "biased_erm",
+    "learn_bias",
+    "evaluate_bias",
+    "task_weights",
+    "start_bias",
+    "continue_bias",
+    "sgd_batch",
+    "weights_from_dual",
+    "SGDState",
+    "SGDResult",
+    "ERMResult",
+    "BiasResult",
+    "BiasState",
+    "theory",
+    "get_loss",
+    "LOSSES",
+    "Loss",
+    "Absolute",
+    "EpsilonInsensitive",
+    "Pinball",
+    "Huber",
+    "Hinge",
+    "SmoothedHinge",
+    "Logistic",
+    "__version__",
+]

@@ -1,0 +1,90 @@
+"""The one decorator for compiled kernels, and where their machine code is kept.
+
+numba's file cache notices an edit of the file a kernel is written in, but not an edit
+of a file it calls into: a kernel using a loss would keep the old formula. The cache
+folder is therefore named after a digest of *all* sources of the package, so that any
+edit starts an empty one. Where no folder can be written, kernels are compiled anew in
+every process, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PACKAGE = Path(__file__).parent
+
+
+def source_digest(package: Path = PACKAGE) -> str:
+    """Digest of every source file of the package, names included."""
+    digest = blake2b(digest_size=8)
+    for source in sorted(package.rglob("*.py")):
+        digest.update(str(source.relative_to(package)).encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+
+
+def find_cache_folder() -> Path | None:
+    """The first writable of ``NUMBA_CACHE_DIR``, the package's own folder and the user's cache."""
+    chosen = vars(numba.config)["CACHE_DIR"]
+    roots = [Path(chosen)] if chosen else [PACKAGE / "__pycache__", _user_cache() / "headstart"]
+    for root in roots:
+        folder = root / f"kernels-{source_digest()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None
+
+
+CACHE_FOLDER = find_cache_folder()
+
+# Sums may be reordered into vector lanes and products fused into them; infinities and
+# NaN keep their meaning, because an infinite conjugate means "infeasible".
+LANES = {"reassoc", "contract"}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` without the interpreter lock and keep its machine code on disk."""
+    if CACHE_FOLDER is None:
+        return numba.njit(function, nogil=True, fastmath=LANES, error_model="numpy")
+    settings = vars(numba.config)
+    before = settings["CACHE_DIR"]
+    settings["CACHE_DIR"] = str(CACHE_FOLDER)
+    try:
+        return numba.njit(function, nogil=True, fastmath=LANES, error_model="numpy", cache=True)
+    finally:
+        settings["CACHE_DIR"] = before
+
+
+def run_blocks(work: Callable[[int, int], None], count: int, n_jobs: int) -> None:
+    """Call ``work(first, last)`` over blocks of ``range(count)`` that are done in any order."""
+    if n_jobs == 1:
+        work(0, count)
+        return
+    cuts = [count * k // (4 * n_jobs) for k in range(4 * n_jobs + 1)]
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for _ in pool.map(work, *zip(*[(a, b) for a, b in pairwise(cuts) if a < b], strict=True)):
+            pass

@@ -1,0 +1,28 @@
+r"""The exact within-task solution by its dual, certified by the duality gap.
+
+.. math:: w_h = \arg\min_w \Phi_h(w), \qquad
+          \Phi_h(w) = \frac1n\sum_i \ell_i(\langle x_i, w\rangle) + \frac\lambda2\|w-h\|^2
+"""
+
+from headstart.erm.dual import dot, workspace
+from headstart.erm.solve import (
+    MAX_ITER,
+    TOLERANCE,
+    ERMResult,
+    biased_erm,
+    erm_weights,
+    solve_one,
+    warn_of_gaps,
+)
+
+__all__ = [
+    "MAX_ITER",
+    "TOLERANCE",
+    "ERMResult",
+    "biased_erm",
+    "dot",
+    "erm_weights",
+    "solve_one",
+    "warn_of_gaps",
+    "workspace",
+]

@@ -1,0 +1,69 @@
+"""Dual coordinate descent, and Newton's step on the rows it leaves free."""
+
+from __future__ import annotations
+
+from headstart._checks import FloatArray, Vector
+from headstart._jit import kernel
+from headstart.erm.dual import Workspace, add, dot, solve_in_place
+from headstart.losses import Objective
+from headstart.losses.scalar import (
+    EPSILON_INSENSITIVE,
+    conjugate_slope,
+    lower,
+    prox_conjugate,
+    prox_slope,
+    score,
+    sign_of,
+    slope,
+    upper,
+)
+
+
+@kernel
+def coordinate_pass(
+    X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector
+) -> None:
+    """Minimise the dual exactly in each coordinate in turn; `w` stays the primal point of b."""
+    code, c, ridge = objective.code, objective.c, len(y) * objective.lam
+    for i in range(len(y)):
+        x = X[i]
+        s = score(code, dot(x, w), y[i])
+        q = dot(x, x) / ridge
+        new = prox_conjugate(code, c, 1.0 / q, b[i] + s / q) if q > 0.0 else slope(code, c, s)
+        if new != b[i]:
+            add((b[i] - new) * sign_of(code, y[i]) / ridge, x, w)
+            b[i] = new
+
+
+@kernel
+def free_step(
+    X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector, work: Workspace
+) -> None:
+    """Newton's step for the dual on the rows where b is free to move, cut at the domain's ends.
+
+    Once coordinate descent has found which rows are free, this ends at the solution.
+    """
+    code, c, ridge = objective.code, objective.c, len(y) * objective.lam
+    A, r, free, n_free = work.system, work.rhs, work.free, 0
+    for i in range(len(y)):
+        share = prox_slope(code, c, 1.0, b[i])  # 1 / (1 + second derivative of phi*)
+        if share == 0.0:
+            continue
+        if n_free == len(r):
+            return  # more free rows than columns: they do not determine a step
+        free[n_free] = i
+        sign = sign_of(code, y[i])
+        for m in range(n_free + 1):
+            A[n_free, m] = sign * sign_of(code, y[free[m]]) * dot(X[i], X[free[m]])
+        A[n_free, n_free] += ridge * (1.0 / share - 1.0)
+        s = score(code, dot(X[i], w), y[i])
+        r[n_free] = ridge * (s - conjugate_slope(code, c, b[i]))
+        n_free += 1
+    solve_in_place(A, r, n_free)
+    for m in range(n_free):
+        i = free[m]
+        new = min(max(b[i] + r[m], lower(code, c)), upper(code, c))
+        if code == EPSILON_INSENSITIVE and new * b[i] < 0.0:
+            new = 0.0
+        add((b[i] - new) * sign_of(code, y[i]) / ridge, X[i], w)
+        b[i] = new

@@ -1,0 +1,118 @@
+r"""A task's dual problem: its primal point and its gap.
+
+Solvers work on ``b_i = y_i n u_i`` (margin losses) or ``n u_i`` (residual losses), with u
+the paper's dual variable, so that ``b_i`` lives in the domain of ``phi*`` and a row enters
+as ``sign_i x_i``. For any w and b the gap between primal and dual values is
+
+.. math:: \frac1n\sum_i\bigl[\varphi(s_i)+\varphi^*(b_i)-b_i s_i\bigr]
+          + \frac\lambda2\Bigl\|w - h + \frac{1}{n\lambda}\sum_i b_i\,\mathrm{sign}_i x_i\Bigr\|^2,
+
+a sum of terms none of which is negative: no digits are lost by subtracting two
+objectives, and a gap of 1e-12 is a real one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import FloatArray, Vector
+from headstart._jit import kernel
+from headstart.losses import Objective
+from headstart.losses.scalar import fenchel_gap, score, sign_of
+
+
+class Workspace(NamedTuple):
+    """Scratch of the solvers, allocated once for many tasks."""
+
+    s: Vector  # scores
+    ds: Vector  # change of the scores along the Newton direction
+    center: Vector  # proximal centre of b
+    curve: Vector  # curvature of each row in the Newton system
+    free: NDArray[np.int64]  # rows with curvature
+    g: Vector  # gradient in w
+    step: Vector  # Newton direction in w
+    system: NDArray[np.float64]  # Newton matrix, of the smaller of the two sizes
+    rhs: Vector
+
+
+@kernel
+def workspace(n: int, d: int) -> Workspace:
+    """Scratch for tasks of up to `n` rows and `d` columns."""
+    m = min(n, d)
+    return Workspace(
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.empty(d),
+        np.empty(d),
+        np.empty((m, m)),
+        np.empty(m),
+    )
+
+
+@kernel
+def dot(x: FloatArray, w: FloatArray) -> float:
+    """``<x, w>``, summed in float64."""
+    total = 0.0
+    for j in range(w.size):
+        total += np.float64(x[j]) * w[j]
+    return total
+
+
+@kernel
+def add(c: float, x: FloatArray, w: Vector) -> None:
+    """``w += c x``."""
+    for j in range(w.size):
+        w[j] += c * x[j]
+
+
+@kernel
+def gap_at_kkt(X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector) -> float:
+    """The duality gap where w is the primal point of b, so that its second part is 0."""
+    total = 0.0
+    for i in range(len(y)):
+        s = score(objective.code, dot(X[i], w), y[i])
+        total += fenchel_gap(objective.code, objective.c, s, b[i])
+    return total / len(y)
+
+
+@kernel
+def primal_from_dual(
+    X: FloatArray, y: FloatArray, objective: Objective, h: Vector, b: Vector, w: Vector
+) -> None:
+    """``w = h - sum_i b_i sign_i x_i / (n lam)``."""
+    w[:] = h
+    for i in range(len(y)):
+        if b[i] != 0.0:
+            add(-b[i] * sign_of(objective.code, y[i]) / (len(y) * objective.lam), X[i], w)
+
+
+@kernel
+def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
+    """Solve the m x m positive definite system whose lower triangle is in `A`, by Cholesky."""
+    for i in range(m):
+        row = A[i]
+        for j in range(i):
+            other = A[j]
+            total = 0.0
+            for k in range(j):
+                total += row[k] * other[k]
+            row[j] = (row[j] - total) / other[j]
+        total = 0.0
+        for k in range(i):
+            total += row[k] * row[k]
+        row[i] = math.sqrt(max(row[i] - total, 1e-14 * row[i]))
+        total = 0.0
+        for k in range(i):
+            total += row[k] * r[k]
+        r[i] = (r[i] - total) / row[i]
+    for i in range(m - 1, -1, -1):
+        r[i] /= A[i, i]
+        for k in range(i):
+            r[k] -= A[i, k] * r[i]

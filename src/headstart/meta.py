@@ -1,0 +1,350 @@
+r"""Learning the bias from a stream of tasks: Algorithm 2 of the paper.
+
+Task t gives the meta-gradient :math:`\hat\nabla_t = -\lambda(w_t - h_t)`, with ``w_t`` the last
+iterate of Algorithm 1 (``inner="sgd"``) or the exact solution (``inner="erm"``), and
+
+.. math:: h_{t+1} = h_t - \gamma\hat\nabla_t .
+
+After T tasks the estimate is the mean of ``h_1, ..., h_{T+1}``: the paper averages
+``h_1, ..., h_T``, which leaves the newest task unused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headstart._checks import (
+    FloatArray,
+    Vector,
+    check_bias,
+    check_choice,
+    check_count,
+    check_jobs,
+    check_number,
+)
+from headstart._jit import kernel, run_blocks
+from headstart.erm import dot, erm_weights
+from headstart.losses import Loss, Objective, get_loss
+from headstart.losses.scalar import phi, score
+from headstart.minibatch import take_rounds
+from headstart.sgd import sgd_pass, sgd_weights
+from headstart.tasks import Rows, Tasks, TaskSet, as_task_set, longest
+
+INNER = ["sgd", "erm"]
+TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
+
+
+class BiasResult(NamedTuple):
+    """A learned bias.
+
+    Attributes
+    ----------
+    bias : the estimate, the mean of ``h_1, ..., h_{T+1}``
+    last : ``h_{T+1}``
+    path : ``h_1, ..., h_{T+1}`` as rows if it was kept, else None
+    """
+
+    bias: FloatArray
+    last: FloatArray
+    path: FloatArray | None
+
+
+class BiasState(NamedTuple):
+    """Algorithm 2 in progress, between two batches of tasks.
+
+    `continue_bias` takes it further. Cutting a stream of tasks at any multiple of
+    `batch_size` and continuing gives the bits of one uncut run.
+
+    Attributes
+    ----------
+    last : the newest iterate h
+    total : the sum of all iterates so far
+    steps : number of updates made
+    """
+
+    last: Vector
+    total: Vector
+    steps: int
+
+    @property
+    def bias(self) -> Vector:
+        """The estimate: the mean of all iterates so far."""
+        return self.total / (self.steps + 1)
+
+
+def start_bias(n_features: int, initial: ArrayLike | None = None) -> BiasState:
+    """The state before the first task, with ``h_1 = initial`` or 0."""
+    d = check_count("n_features", n_features)
+    h = np.zeros(d) if initial is None else check_bias("initial", initial, d)
+    return BiasState(h, h.copy(), 0)
+
+
+@kernel
+def _sgd_stream(
+    rows: Rows,
+    objective: Objective,
+    step: float,
+    first: int,
+    last: int,
+    h: Vector,
+    total: Vector,
+    path: FloatArray,
+) -> None:
+    """Algorithm 2, one task at a time."""
+    X, y, offsets, drawn = rows
+    S, u = np.empty(h.size), np.empty(longest(offsets, first, last))
+    for t in range(first, last):
+        n = offsets[t + 1] - offsets[t]
+        sgd_pass(X, y, drawn, offsets[t], n, objective, h, S, u)
+        rate = step / n  # the meta-gradient is S / n
+        for j in range(h.size):
+            h[j] -= rate * S[j]
+            total[j] += h[j]
+        if len(path) > 0:
+            for j in range(h.size):
+                path[t + 1, j] = h[j]
+
+
+def continue_bias(
+    state: BiasState,
+    tasks: Tasks,
+    reg: float,
+    step: float,
+    loss: str | Loss = "absolute",
+    inner: str = "sgd",
+    batch_size: int = 1,
+    order: str = "stream",
+    random_state: object = None,
+    n_jobs: int | None = None,
+) -> BiasState:
+    """The state of Algorithm 2 after these tasks too; parameters as in `learn_bias`.
+
+    Examples
+    --------
+    >>> tasks = TaskSet.from_list([([[1.0]], [2.0]), ([[1.0]], [3.0])])
+    >>> state = start_bias(n_features=1)
+    >>> for task in tasks:
+    ...     state = continue_bias(state, [task], reg=1.0, step=1.0)
+    >>> print(state.bias, learn_bias(tasks, reg=1.0, step=1.0).bias)
+    [1.] [1.]
+    """
+    task_set = as_task_set(tasks)
+    if task_set.n_features != state.last.size:
+        raise ValueError(
+            f"tasks: expected {state.last.size} features as in the state, "
+            f"found {task_set.n_features}"
+        )
+    path = np.empty((0, state.last.size))
+    return _advance(
+        state, task_set, path, reg, step, loss, inner, batch_size, order, random_state, n_jobs
+    )
+
+
+def _advance(
+    state: BiasState,
+    tasks: TaskSet,
+    path: FloatArray,
+    reg: float,
+    step: float,
+    loss: str | Loss,
+    inner: str,
+    batch_size: int,
+    order: str,
+    random_state: object,
+    n_jobs: int | None,
+) -> BiasState:
+    _, objective = _checked(tasks, reg, loss, inner)
+    rate = check_number("step", step, at_least=0.0)
+    batch = check_count("batch_size", batch_size)
+    h, total = state.last.copy(), state.total.copy()
+    rows = tasks.rows(order, random_state)
+    if inner == "sgd" and batch == 1:
+        for first in range(0, len(tasks), TASKS_A_CALL):
+            last = min(first + TASKS_A_CALL, len(tasks))
+            _sgd_stream(rows, objective, rate, first, last, h, total, path)
+    else:
+        take_rounds(rows, objective, inner, batch, rate, h, total, path, check_jobs(n_jobs))
+    return BiasState(h, total, state.steps + -(-len(tasks) // batch))
+
+
+def _checked(tasks: TaskSet, reg: float, loss: str | Loss, inner: str) -> tuple[Loss, Objective]:
+    check_choice("inner", inner, INNER)
+    chosen = get_loss(loss)
+    objective = chosen.regularised(reg)
+    chosen.check_labels(tasks.y)
+    return chosen, objective
+
+
+def learn_bias(
+    tasks: Tasks,
+    reg: float,
+    step: float,
+    loss: str | Loss = "absolute",
+    inner: str = "sgd",
+    initial: ArrayLike | None = None,
+    batch_size: int = 1,
+    order: str = "stream",
+    random_state: object = None,
+    keep_path: bool = False,
+    n_jobs: int | None = None,
+) -> BiasResult:
+    r"""Learn one bias from a stream of tasks, taken once and in order (Algorithm 2).
+
+    Parameters
+    ----------
+    tasks : TaskSet, or list of pairs (X, y)
+        Sizes may differ from task to task.
+    reg : float > 0
+        Within-task regularisation :math:`\lambda`.
+    step : float >= 0
+        Meta step size :math:`\gamma`.
+    loss : str or Loss
+    inner : {"sgd", "erm"}
+        Meta-gradients from one pass of Algorithm 1, or exact ones.
+    initial : array-like of shape (d,), optional
+        ``h_1``; 0 by default.
+    batch_size : int
+        Tasks per update: their gradients are taken at one bias and averaged. Another
+        algorithm than one task at a time: fewer, less noisy steps, which can be shared
+        by threads. The last batch may be smaller.
+    order : {"stream", "resample"}
+        Which rows Algorithm 1 visits, see `biased_sgd`. Exact solutions do not depend on it.
+    random_state : None, int or numpy.random.Generator
+        Used by ``order="resample"``.
+    keep_path : bool
+        Keep every iterate.
+    n_jobs : int, optional
+        Threads, of use when `batch_size` is above 32; -1 for all cores. The result has
+        the same bits for any number.
+
+    Returns
+    -------
+    BiasResult
+        ``bias``, the mean of all iterates ``h_1, ..., h_{T+1}``; ``last``; and ``path``
+        of shape (T + 1, d) if kept, T being the number of updates.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 10, 3))
+    >>> w = [4.0, -2.0, 1.0] + 0.1 * rng.standard_normal((500, 3))
+    >>> tasks = TaskSet.from_list([(x, x @ v) for x, v in zip(X, w)])
+    >>> learn_bias(tasks, reg=1.0, step=0.1).bias.round(1)
+    array([ 3.7, -1.9,  0.9])
+    """
+    task_set = as_task_set(tasks)
+    state = start_bias(task_set.n_features, initial)
+    n_rounds = -(-len(task_set) // check_count("batch_size", batch_size))
+    kept = task_set.X.dtype
+    path = np.empty((n_rounds + 1 if keep_path else 0, task_set.n_features), kept)
+    if keep_path:
+        path[0] = state.last
+    state = _advance(
+        state, task_set, path, reg, step, loss, inner, batch_size, order, random_state, n_jobs
+    )
+    bias, last = state.bias.astype(kept), state.last.astype(kept)
+    return BiasResult(bias, last, path if keep_path else None)
+
+
+def task_weights(
+    tasks: Tasks,
+    bias: ArrayLike,
+    reg: float,
+    loss: str | Loss = "absolute",
+    inner: str = "sgd",
+    predictor: str = "average",
+    order: str = "stream",
+    random_state: object = None,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """The weights of every task after the inner algorithm from one bias.
+
+    Parameters
+    ----------
+    tasks : TaskSet, or list of pairs (X, y)
+    bias : array-like of shape (d,)
+    predictor : {"average", "last", "suffix", "poly"}
+        What Algorithm 1 returns, see `weights_from_dual`; of no meaning for ``"erm"``.
+
+    Returns
+    -------
+    array of shape (tasks, d)
+
+    Examples
+    --------
+    >>> print(task_weights([([[1.0]], [2.0])], bias=[1.0], reg=0.5, inner="erm"))
+    [[2.]]
+    """
+    task_set = as_task_set(tasks)
+    _, objective = _checked(task_set, reg, loss, inner)
+    h, jobs = check_bias("bias", bias, task_set.n_features), check_jobs(n_jobs)
+    if inner == "erm":
+        return erm_weights(task_set, h, objective, n_jobs=jobs)
+    return sgd_weights(task_set, h, objective, predictor, order, random_state, jobs)
+
+
+@kernel
+def _query_loss(
+    rows: Rows, code: int, c: float, W: FloatArray, first: int, last: int, out: Vector
+) -> None:
+    for t in range(first, last):
+        begin, end = rows.offsets[t], rows.offsets[t + 1]
+        total = 0.0
+        for i in range(begin, end):
+            total += phi(code, c, score(code, dot(rows.X[i], W[t]), rows.y[i]))
+        out[t] = total / (end - begin)
+
+
+def evaluate_bias(
+    shots: Tasks,
+    queries: Tasks,
+    bias: ArrayLike,
+    reg: float,
+    loss: str | Loss = "absolute",
+    inner: str = "sgd",
+    predictor: str = "average",
+    order: str = "stream",
+    random_state: object = None,
+    n_jobs: int | None = None,
+) -> Vector:
+    """How well tasks do that start from a bias: train on shots, take the mean loss on queries.
+
+    Parameters
+    ----------
+    shots, queries : TaskSet, or list of pairs (X, y)
+        The same tasks in the same order, as `TaskSet.split_rows` gives them.
+    bias : array-like of shape (d,)
+
+    Returns
+    -------
+    array of shape (tasks,)
+        The mean loss over each task's queries.
+
+    Examples
+    --------
+    >>> shots, queries = [([[1.0]], [2.0])], [([[1.0], [2.0]], [2.0, 5.0])]
+    >>> evaluate_bias(shots, queries, bias=[2.0], reg=1.0)
+    array([0.5])
+    """
+    train, test = as_task_set(shots), as_task_set(queries)
+    if len(train) != len(test) or not np.array_equal(train.ids, test.ids):
+        raise ValueError(
+            f"queries: expected the tasks of shots in the same order ({len(train)} tasks), "
+            f"found {len(test)} tasks" + (" with other ids" if len(train) == len(test) else "")
+        )
+    if test.n_features != train.n_features:
+        raise ValueError(
+            f"queries: expected {train.n_features} features as in shots, found {test.n_features}"
+        )
+    chosen, _ = _checked(test, reg, loss, inner)
+    W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
+    rows, out = test.rows(), np.empty(len(test))
+    run_blocks(
+        lambda first, last: _query_loss(rows, chosen.code, chosen.parameter, W, first, last, out),
+        len(test),
+        check_jobs(n_jobs),
+    )
+    return out

@@ -1,0 +1,101 @@
+"""Algorithm 1 from many biases and with many regs at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headstart._checks import FloatArray, Vector, as_floats, check_bias, check_task
+from headstart._jit import kernel
+from headstart.losses import Loss, get_loss
+from headstart.losses.scalar import score, sign_of, slope
+from headstart.sgd.one_pass import SGDResult, weights_from_dual
+
+
+@kernel
+def _gram_pass(
+    K: NDArray[np.float64],
+    P: NDArray[np.float64],
+    y: FloatArray,
+    lams: Vector,
+    code: int,
+    c: float,
+    U: NDArray[np.float64],
+) -> None:
+    n, m = P.shape
+    drift = np.empty(m)  # K[k, :k] U[:k], by which the predictions have moved from P
+    for k in range(n):
+        drift[:] = 0.0
+        for i in range(k):
+            for j in range(m):
+                drift[j] += K[k, i] * U[i, j]
+        sign, scale = sign_of(code, y[k]), 1.0 / max(k, 1)
+        for j in range(m):
+            z = P[k, j] - scale / lams[j] * drift[j]
+            U[k, j] = sign * slope(code, c, score(code, z, y[k]))
+
+
+def sgd_batch(
+    X: ArrayLike,
+    y: ArrayLike,
+    biases: ArrayLike,
+    regs: ArrayLike,
+    loss: str | Loss = "absolute",
+) -> SGDResult:
+    r"""Algorithm 1 on one task from many biases with many regs at once.
+
+    The predictions need only :math:`K = XX^\top` and :math:`P = XH`,
+
+    .. math:: z_k = P_k - \frac{1}{(k-1)\lambda}\sum_{i<k} K_{ki} u_i ,
+
+    so all candidates share ``n`` steps of array work: cheaper than running them one by
+    one when n < d or one bias is tried with many regs.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    y : array-like of shape (n,)
+    biases : array-like of shape (..., d)
+    regs : array-like
+        Broadcast against the leading axes of `biases`: (m, d) with (m,) pairs them,
+        (m, 1, d) with (p,) tries every reg with every bias.
+
+    Returns
+    -------
+    SGDResult
+        Each field with the broadcast shape in front of its own axis.
+
+    Examples
+    --------
+    >>> many = sgd_batch([[1.0], [1.0]], [3.0, 3.0], biases=[[1.0]], regs=[0.5, 1.0])
+    >>> print(many.average.ravel(), many.last.ravel())
+    [2.  1.5] [2. 2.]
+    """
+    chosen = get_loss(loss)
+    inputs, labels = check_task(X, y)
+    chosen.check_labels(labels)
+    many = np.asarray(biases, np.float64)
+    check_bias("biases", many.reshape(-1), many.size)
+    if many.ndim == 0 or many.shape[-1] != inputs.shape[1]:
+        raise ValueError(
+            f"biases: expected last axis {inputs.shape[1]} (columns of X), found {many.shape}"
+        )
+    lams = as_floats("regs", np.ravel(regs), 1).astype(np.float64).reshape(np.shape(regs))
+    if not (lams > 0.0).all():
+        raise ValueError(f"regs: expected numbers > 0, found {lams.min():g}")
+    try:
+        shape = np.broadcast_shapes(many.shape[:-1], lams.shape)
+    except ValueError:
+        raise ValueError(
+            f"regs: shape {lams.shape} does not broadcast against biases {many.shape[:-1]}"
+        ) from None
+    n, wide = len(labels), inputs.astype(np.float64, copy=False)
+    lams = np.broadcast_to(lams, shape).copy()
+    P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
+    U = np.empty_like(P)
+    _gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.code, chosen.parameter, U)
+    dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
+    average = weights_from_dual(wide, many, lams, dual, "average")
+    last = weights_from_dual(wide, many, lams, dual, "last")
+    kept = inputs.dtype
+    return SGDResult(average.astype(kept), last.astype(kept), dual.astype(kept))

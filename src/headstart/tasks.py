@@ -1,0 +1,292 @@
+"""Many small data sets as one: stacked rows and the offsets that cut them into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headstart._checks import (
+    FloatArray,
+    as_floats,
+    check_array,
+    check_choice,
+    check_count,
+    check_generator,
+    check_rows,
+    check_task,
+    first_row,
+)
+from headstart._jit import kernel
+
+Ids = NDArray[np.generic]
+
+
+class Rows(NamedTuple):
+    """What kernels see of a task set: its arrays, and the rows to visit if not in order."""
+
+    X: FloatArray
+    y: FloatArray
+    offsets: NDArray[np.int64]
+    drawn: NDArray[np.int64]
+
+
+@kernel
+def longest(offsets: NDArray[np.int64], first: int, last: int) -> int:
+    """Number of rows of the largest of the tasks from `first` to before `last`."""
+    n = 0
+    for t in range(first, last):
+        n = max(n, offsets[t + 1] - offsets[t])
+    return n
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskSet:
+    """A set of tasks, each a small data set ``(X_t, y_t)`` with its id.
+
+    Task t owns the rows ``offsets[t]`` to ``offsets[t + 1]`` of the stacked `X` and `y`.
+    Build one with `from_arrays` or `from_list`, which check the data; float32 stays
+    float32, anything else becomes float64.
+
+    Attributes
+    ----------
+    X : array of shape (rows, n_features)
+        Inputs of all tasks, stacked.
+    y : array of shape (rows,)
+        Labels of all tasks.
+    offsets : int64 array of shape (tasks + 1,)
+        Where each task begins; the last entry is the number of rows.
+    ids : array of shape (tasks,)
+        What each task is called.
+
+    Examples
+    --------
+    >>> ts = TaskSet.from_arrays([[1.0], [2.0], [3.0]], [1, 2, 3], groups=["b", "a", "b"])
+    >>> ts
+    TaskSet(2 tasks, 3 rows, 1 feature, 1 to 2 rows a task)
+    >>> X, y = ts[0]
+    >>> print(ts.ids[0], y)
+    b [1. 3.]
+    """
+
+    X: FloatArray
+    y: FloatArray
+    offsets: NDArray[np.int64]
+    ids: Ids
+
+    @classmethod
+    def from_arrays(cls, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> TaskSet:
+        """Tasks from one table and a column saying which row belongs to which task.
+
+        Rows of a group need not be adjacent. Tasks come in the order in which their ids
+        first appear, and the rows of a task keep their order. Where the rows already lie
+        that way, `X` is not copied.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, n_features)
+        y : array-like of shape (rows,)
+        groups : array-like of shape (rows,)
+            Ids of any hashable kind; None and NaN are refused.
+        """
+        inputs, labels = check_array("X", X, 2), check_array("y", y, 1)
+        check_rows(inputs, labels)
+        ids, codes = _encode(groups)
+        if codes.size != len(inputs):
+            raise ValueError(
+                f"groups: expected one id per row of X ({len(inputs)}), found {codes.size}"
+            )
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(np.bincount(codes, minlength=len(ids)), out=offsets[1:])
+        adjacent = bool(np.all(codes[1:] >= codes[:-1]))
+        order = None if adjacent else np.argsort(codes, kind="stable")
+        stacked = as_floats("X", inputs, 2, rows=order)
+        stacked_y = as_floats("y", labels, 1, rows=order).astype(stacked.dtype, copy=False)
+        return cls(stacked, stacked_y, offsets, ids)
+
+    @classmethod
+    def from_list(
+        cls, tasks: Iterable[tuple[ArrayLike, ArrayLike]], ids: Sequence[Hashable] | None = None
+    ) -> TaskSet:
+        """Tasks from pairs ``(X_t, y_t)``; ids are 0, 1, ... unless given.
+
+        Examples
+        --------
+        >>> TaskSet.from_list([([[1.0, 0.0]], [1.0]), ([[0.0, 1.0], [1.0, 1.0]], [2.0, 3.0])])
+        TaskSet(2 tasks, 3 rows, 2 features, 1 to 2 rows a task)
+        """
+        pairs = []
+        for t, pair in enumerate(tasks):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise TypeError(f"tasks[{t}]: expected a pair (X, y), found {type(pair).__name__}")
+            pairs.append(check_task(*pair, where=f"tasks[{t}] "))
+            if (found := pairs[-1][0].shape[1]) != (wanted := pairs[0][0].shape[1]):
+                raise ValueError(
+                    f"tasks[{t}] X: expected {wanted} columns as in tasks[0], found {found}"
+                )
+        if not pairs:
+            raise ValueError("tasks: expected at least one task, found none")
+        offsets = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum([len(y) for _, y in pairs], out=offsets[1:])
+        names = _id_array("ids", range(len(pairs)) if ids is None else ids)
+        if names.size != len(pairs) or len(set(names.tolist())) != len(pairs):
+            raise ValueError(f"ids: expected {len(pairs)} different ids, found {names.tolist()!r}")
+        stacked = np.concatenate([X for X, _ in pairs])
+        labels = np.concatenate([y for _, y in pairs]).astype(stacked.dtype, copy=False)
+        return cls(stacked, labels, offsets, names)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, t: int) -> tuple[FloatArray, FloatArray]:
+        """Views of the inputs and labels of task number `t`."""
+        if not -len(self) <= t < len(self):
+            raise IndexError(f"task {t} of a set of {len(self)}")
+        rows = slice(*self.offsets[[t % len(self), t % len(self) + 1]].tolist())
+        return self.X[rows], self.y[rows]
+
+    def __repr__(self) -> str:
+        tasks, columns = len(self), self.n_features
+        return (
+            f"TaskSet({tasks} task{'s' * (tasks != 1)}, {len(self.X)} rows, "
+            f"{columns} feature{'s' * (columns != 1)}, "
+            f"{self.sizes.min()} to {self.sizes.max()} rows a task)"
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return int(self.X.shape[1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each task."""
+        return np.diff(self.offsets)
+
+    def rows(self, order: str = "stream", random_state: object = None) -> Rows:
+        """The rows each task visits, in turn: its own (``"stream"``), or as many drawn from them.
+
+        ``"resample"`` draws with replacement, as the experiments published with the paper
+        did; its analysis covers ``"stream"`` only.
+        """
+        drawn = np.empty(0, np.int64)
+        if check_choice("order", order, ["stream", "resample"]) == "resample":
+            sizes = self.sizes
+            within = check_generator(random_state).random(len(self.X)) * np.repeat(sizes, sizes)
+            drawn = within.astype(np.int64) + np.repeat(self.offsets[:-1], sizes)
+        return Rows(self.X, self.y, self.offsets, drawn)
+
+    def subset(self, indices: ArrayLike) -> TaskSet:
+        """The tasks at these positions (or where a mask is True), in that order.
+
+        A run of neighbours shares the memory of this set; anything else is copied.
+        """
+        chosen = np.asarray(indices)
+        if chosen.dtype == np.bool_ and chosen.shape == (len(self),):
+            chosen = np.flatnonzero(chosen)
+        if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
+            raise ValueError(
+                f"indices: expected positions or a mask of {len(self)} tasks, at least one, "
+                f"found shape {chosen.shape} of {chosen.dtype}"
+            )
+        outside = first_row((chosen < -len(self)) | (chosen >= len(self)))
+        if outside is not None:
+            raise IndexError(f"indices: task {chosen[outside]} of a set of {len(self)}")
+        chosen = chosen.astype(np.int64) % len(self)
+        return self._rows(chosen, self.offsets[chosen], self.offsets[chosen + 1])
+
+    def split_rows(self, n_train: int) -> tuple[TaskSet, TaskSet]:
+        """Shots and queries: the first `n_train` rows of every task, and the rest.
+
+        Every task must have more than `n_train` rows; leave the others out first with
+        ``ts.subset(ts.sizes > n_train)``.
+
+        Examples
+        --------
+        >>> ts = TaskSet.from_arrays(np.eye(4), [1, 2, 3, 4], [0, 0, 0, 0])
+        >>> shots, queries = ts.split_rows(3)
+        >>> print(shots.y, queries.y)
+        [1. 2. 3.] [4.]
+        """
+        n = check_count("n_train", n_train)
+        short = first_row(self.sizes <= n)
+        if short is not None:
+            raise ValueError(
+                f"n_train: {n} rows leave no query in task {self.ids[short]!r}, which has "
+                f"{self.sizes[short]}; drop such tasks with ts.subset(ts.sizes > {n})"
+            )
+        every = np.arange(len(self))
+        starts, stops = self.offsets[:-1], self.offsets[1:]
+        return self._rows(every, starts, starts + n), self._rows(every, starts + n, stops)
+
+    def _rows(
+        self, chosen: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> TaskSet:
+        offsets = np.zeros(chosen.size + 1, np.int64)
+        np.cumsum(stops - starts, out=offsets[1:])
+        rows: slice | NDArray[np.int64] = slice(int(starts[0]), int(stops[-1]))
+        if np.any(starts[1:] != stops[:-1]):
+            rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], stops - starts)
+        return TaskSet(self.X[rows], self.y[rows], offsets, self.ids[chosen])
+
+
+Tasks = TaskSet | Iterable[tuple[ArrayLike, ArrayLike]]
+
+
+def as_task_set(tasks: Tasks) -> TaskSet:
+    """`tasks` itself, or the task set of a list of pairs."""
+    if isinstance(tasks, TaskSet):
+        return tasks
+    if isinstance(tasks, Iterable):
+        return TaskSet.from_list(tasks)
+    raise TypeError(
+        f"tasks: expected a TaskSet or a list of (X, y) pairs, found {type(tasks).__name__}"
+    )
+
+
+def _encode(groups: ArrayLike) -> tuple[Ids, NDArray[np.intp]]:
+    """The different ids in order of first appearance, and each row's position among them."""
+    column = _id_array("groups", groups)
+    if column.dtype.kind == "O":
+        missing = np.fromiter(map(_is_missing, column), np.bool_, column.size)
+        starts = np.arange(column.size)  # comparing neighbours may not give a bool
+    else:
+        missing = np.asarray(column != column)
+        starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])[: column.size]
+    if (row := first_row(missing)) is not None:
+        raise ValueError(f"groups: expected an id in every row, found {column[row]} in row {row}")
+    position: dict[Hashable, int] = {}
+    try:
+        found = [position.setdefault(i, len(position)) for i in column[starts].tolist()]
+    except TypeError as error:
+        raise TypeError(f"groups: expected hashable ids, found {error}") from None
+    codes = np.asarray(found, np.intp)
+    newest = np.maximum.accumulate(codes)
+    first = starts[np.r_[True, newest[1:] > newest[:-1]][: codes.size]]
+    return column[first], np.repeat(codes, np.diff(np.r_[starts, column.size]))
+
+
+def _is_missing(i: object) -> bool:
+    try:
+        return i is None or bool(i != i)
+    except (TypeError, ValueError):  # pandas' NA will not say whether it equals itself
+        return True
+
+
+def _id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
+    """A 1-D array holding the ids as they are: [1, "a"] is not made two strings."""
+    if hasattr(ids, "__array__"):
+        column = np.asarray(ids)
+        if column.ndim != 1:
+            raise ValueError(f"{name}: expected a 1-D array of ids, found shape {column.shape}")
+        return column
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise TypeError(f"{name}: expected a column of ids, found {type(ids).__name__}")
+    items = list(ids)
+    kinds = {type(i) for i in items}
+    if len(kinds) == 1 and kinds <= {int, float, str, bool}:
+        return np.array(items)
+    return np.fromiter(items, object, len(items))

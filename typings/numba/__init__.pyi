@@ -1,0 +1,17 @@
+from collections.abc import Callable
+from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+config: ModuleType
+
+def njit(
+    function: Callable[P, R],
+    *,
+    nogil: bool = ...,
+    fastmath: bool | set[str] = ...,
+    error_model: str = ...,
+    cache: bool = ...,
+) -> Callable[P, R]: ...

@@ -1,0 +1,5 @@
+from typing import Any
+
+int64: Any
+intp: Any
+void: Any
