@@ -145,9 +145,7 @@ def check_bias(name: str, bias: ArrayLike, n_features: int) -> NDArray[np.float6
     """A vector of length `n_features`, as float64."""
     vector = as_floats(name, bias, 1).astype(np.float64)
     if vector.size != n_features:
-        raise ValueError(
-            f"{name}: expected length {n_features} (columns of X), found {vector.size}"
-        )
+        raise ValueError(f"{name}: expected length {n_features}, found {vector.size}")
     return vector
 
 
@@ -165,6 +163,14 @@ def check_generator(random_state: object) -> np.random.Generator:
     )
 
 
+def cores() -> int:
+    """Number of cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
 def check_jobs(n_jobs: object) -> int:
     """Number of threads: None is 1, negative counts back from the number of cores (-1: all)."""
     if n_jobs is None:
@@ -172,7 +178,7 @@ def check_jobs(n_jobs: object) -> int:
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs: expected None or an integer other than 0, found {n_jobs!r}")
     count = int(n_jobs)
-    return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
+    return count if count > 0 else max(1, cores() + 1 + count)
 
 
 def _described(value: object) -> str:

@@ -24,6 +24,7 @@ from headstart._checks import (
     check_count,
     check_jobs,
     check_number,
+    cores,
 )
 from headstart._jit import kernel, run_blocks
 from headstart.erm import dot, erm_weights
@@ -166,7 +167,8 @@ def _advance(
             last = min(first + TASKS_A_CALL, len(tasks))
             _sgd_stream(rows, objective, rate, first, last, h, total, path)
     else:
-        take_rounds(rows, objective, inner, batch, rate, h, total, path, check_jobs(n_jobs))
+        jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
+        take_rounds(rows, objective, inner, batch, rate, h, total, path, jobs)
     return BiasState(h, total, state.steps + -(-len(tasks) // batch))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,7 +78,9 @@ class TaskSet:
     ids: Ids
 
     @classmethod
-    def from_arrays(cls, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> TaskSet:
+    def from_arrays(
+        cls, X: ArrayLike, y: ArrayLike, groups: ArrayLike | Iterable[Hashable]
+    ) -> TaskSet:
         """Tasks from one table and a column saying which row belongs to which task.
 
         Rows of a group need not be adjacent. Tasks come in the order in which their ids
@@ -147,6 +149,9 @@ class TaskSet:
             raise IndexError(f"task {t} of a set of {len(self)}")
         rows = slice(*self.offsets[[t % len(self), t % len(self) + 1]].tolist())
         return self.X[rows], self.y[rows]
+
+    def __iter__(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        return (self[t] for t in range(len(self)))
 
     def __repr__(self) -> str:
         tasks, columns = len(self), self.n_features
@@ -247,7 +252,7 @@ def as_task_set(tasks: Tasks) -> TaskSet:
     )
 
 
-def _encode(groups: ArrayLike) -> tuple[Ids, NDArray[np.intp]]:
+def _encode(groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.intp]]:
     """The different ids in order of first appearance, and each row's position among them."""
     column = _id_array("groups", groups)
     if column.dtype.kind == "O":

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headstart._checks import (
+    as_floats,
     check_bias,
     check_choice,
     check_count,
@@ -249,7 +250,8 @@ def dual_value(
     :math:`\Phi_h(w) + \Psi_h(u)`. (The paper prints it with w and u exchanged.)
     """
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
-    u = check_bias("dual", dual, len(labels))
+    u = as_floats("dual", dual, 1)
+    check_bias("dual", u, len(labels))
     conjugates = chosen.conjugate(len(u) * u, labels).mean()
     v = inputs.T @ u
     return float(conjugates + v @ v / (2.0 * lam) - h @ v)

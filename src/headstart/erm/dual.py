@@ -95,7 +95,10 @@ def primal_from_dual(
 
 @kernel
 def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
-    """Solve the m x m positive definite system whose lower triangle is in `A`, by Cholesky."""
+    """Solve the m x m system whose lower triangle is in `A`, by Cholesky.
+
+    Repeated or zero rows of X make it singular; its pivots are then kept just above 0.
+    """
     for i in range(m):
         row = A[i]
         for j in range(i):
@@ -107,7 +110,7 @@ def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
         total = 0.0
         for k in range(i):
             total += row[k] * row[k]
-        row[i] = math.sqrt(max(row[i] - total, 1e-14 * row[i]))
+        row[i] = math.sqrt(max(row[i] - total, 1e-14 * row[i] + 1e-300))
         total = 0.0
         for k in range(i):
             total += row[k] * r[k]

@@ -50,7 +50,7 @@ def line_search(
     """A step along the Newton direction at which the convex objective still falls or is flat."""
     left, right, t = 0.0, math.inf, 1.0
     start = 0.0
-    for trial in range(40):
+    for trial in range(100):
         at = 0.0 if trial == 0 else t
         rise = 0.0
         for j in range(h.size):
@@ -70,7 +70,7 @@ def line_search(
             if right == math.inf or rise >= 0.5 * start:
                 return t
             t = 0.5 * (left + right)
-    return left if left > 0.0 else t
+    return left
 
 
 @kernel

@@ -40,7 +40,7 @@ def _map(
     c: float,
     points: NDArray[np.float64],
     labels: NDArray[np.float64],
-    eta: float,
+    extra: float,
 ) -> NDArray[np.float64]:
     out = np.empty(points.size)
     for i in range(points.size):
@@ -52,9 +52,11 @@ def _map(
         elif what == SUBGRADIENT:
             out[i] = sign * slope(code, c, score(code, v, y))
         elif what == CONJUGATE:
-            out[i] = v * offset + conjugate(code, c, sign * v)
+            b = sign * v
+            end = min(max(b, lower(code, c)), upper(code, c))
+            out[i] = v * offset + conjugate(code, c, end if abs(b - end) <= extra else b)
         else:
-            out[i] = sign * prox_conjugate(code, c, eta, sign * v - eta * offset)
+            out[i] = sign * prox_conjugate(code, c, extra, sign * v - extra * offset)
     return out
 
 
@@ -109,8 +111,12 @@ class Loss:
         return self._apply(SUBGRADIENT, prediction, target)
 
     def conjugate(self, dual: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
-        """``l*(u) = sup_z u z - l(z, y)``, ``inf`` outside its domain."""
-        return self._apply(CONJUGATE, dual, target)
+        """``l*(u) = sup_z u z - l(z, y)``, ``inf`` outside its domain.
+
+        A point that misses the domain by the rounding of its own float type counts as its end.
+        """
+        rounding = np.finfo(np.float32 if np.asarray(dual).dtype == np.float32 else np.float64)
+        return self._apply(CONJUGATE, dual, target, 4.0 * float(rounding.eps))
 
     def prox_conjugate(
         self, point: ArrayLike, target: ArrayLike, eta: float = 1.0
@@ -126,11 +132,11 @@ class Loss:
             )
 
     def _apply(
-        self, what: int, points: ArrayLike, labels: ArrayLike, eta: float = 1.0
+        self, what: int, points: ArrayLike, labels: ArrayLike, extra: float = 0.0
     ) -> NDArray[np.float64]:
         p, y = np.broadcast_arrays(np.asarray(points, float), np.asarray(labels, float))
         self.check_labels(y.ravel())
-        out = _map(what, self.code, self.parameter, p.ravel(), y.ravel(), eta)
+        out = _map(what, self.code, self.parameter, p.ravel(), y.ravel(), extra)
         return out.reshape(p.shape)
 
 

@@ -47,7 +47,8 @@ class SGDState(NamedTuple):
     """
 
     bias: Vector
-    objective: Objective
+    reg: float
+    loss: Loss
     subgradients: Vector
     drift: Vector
     n_rows: int
@@ -56,15 +57,19 @@ class SGDState(NamedTuple):
     def start(cls, bias: ArrayLike, reg: float, loss: str | Loss = "absolute") -> SGDState:
         """A state that has seen no row: ``average`` and ``last`` are the bias."""
         h = check_bias("bias", bias, np.size(bias))
-        return cls(h, get_loss(loss).regularised(reg), np.zeros(h.size), np.zeros(h.size), 0)
+        chosen = get_loss(loss)
+        lam = chosen.regularised(reg).lam
+        return cls(h, lam, chosen, np.zeros(h.size), np.zeros(h.size), 0)
 
     def update(self, X: ArrayLike, y: ArrayLike) -> SGDState:
         """The state after these rows too; this one is left as it is."""
         inputs, labels = check_task(X, y)
         if inputs.shape[1] != self.bias.size:
             raise ValueError(f"X: expected {self.bias.size} columns, found {inputs.shape[1]}")
+        self.loss.check_labels(labels)
         S, V = self.subgradients.copy(), self.drift.copy()
-        _stream(inputs, labels, self.objective, self.bias, S, V, self.n_rows)
+        objective = self.loss.regularised(self.reg)
+        _stream(inputs, labels, objective, self.bias, S, V, self.n_rows)
         return self._replace(subgradients=S, drift=V, n_rows=self.n_rows + len(labels))
 
     @property
@@ -75,4 +80,4 @@ class SGDState(NamedTuple):
     @property
     def last(self) -> Vector:
         """The newest iterate."""
-        return self.bias - self.subgradients / (max(self.n_rows, 1) * self.objective.lam)
+        return self.bias - self.subgradients / (max(self.n_rows, 1) * self.reg)

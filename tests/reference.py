@@ -1,0 +1,99 @@
+"""Naive NumPy transcriptions, written from the paper's formulas and nothing of the package's.
+
+A loss here is a name and its parameter; labels and predictions are plain numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Array = NDArray[np.float64]
+
+
+def loss_value(name: str, c: float, z: float, y: float) -> float:
+    r, m = z - y, y * z
+    if name == "absolute":
+        return abs(r)
+    if name == "epsilon_insensitive":
+        return max(0.0, abs(r) - c)
+    if name == "pinball":
+        return max(c * (y - z), (c - 1.0) * (y - z))
+    if name == "huber":
+        return r**2 / (2.0 * c) if abs(r) < c else abs(r) - c / 2.0
+    if name == "hinge":
+        return max(0.0, 1.0 - m)
+    if name == "smoothed_hinge":
+        if m >= 1.0:
+            return 0.0
+        return (1.0 - m) ** 2 / (2.0 * c) if 1.0 - m < c else 1.0 - m - c / 2.0
+    if name == "logistic":
+        return float(np.logaddexp(0.0, -m))
+    raise ValueError(name)
+
+
+def loss_subgradient(name: str, c: float, z: float, y: float) -> float:
+    r, m = z - y, y * z
+    if name == "absolute":
+        return float(np.sign(r))
+    if name == "epsilon_insensitive":
+        return 0.0 if abs(r) <= c else float(np.sign(r))
+    if name == "pinball":
+        return 0.0 if r == 0 else (1.0 - c if r > 0 else -c)
+    if name == "huber":
+        return float(np.clip(r / c, -1.0, 1.0))
+    if name == "hinge":
+        return -y if m < 1.0 else 0.0
+    if name == "smoothed_hinge":
+        return float(-y * np.clip((1.0 - m) / c, 0.0, 1.0))
+    if name == "logistic":
+        return float(-y * expit(-m))
+    raise ValueError(name)
+
+
+class Pass(NamedTuple):
+    iterates: Array  # w_1 .. w_{n+1} as rows
+    dual: Array  # u_1 .. u_n
+    full: Array  # s_k = x_k u_k + lam (w_k - h), as rows
+
+    @property
+    def average(self) -> Array:
+        return np.asarray(self.iterates[:-1].mean(axis=0))
+
+    @property
+    def last(self) -> Array:
+        return np.asarray(self.iterates[-1])
+
+
+def algorithm_1(X: Array, y: Array, h: Array, lam: float, name: str, c: float) -> Pass:
+    """The paper's Algorithm 1, line by line."""
+    w = h.astype(float)
+    iterates, dual, full = [w], [], []
+    for k in range(1, len(y) + 1):
+        u = loss_subgradient(name, c, float(X[k - 1] @ w), float(y[k - 1]))
+        s = X[k - 1] * u + lam * (w - h)
+        w = w - s / (k * lam)
+        iterates.append(w)
+        dual.append(u)
+        full.append(s)
+    return Pass(np.array(iterates), np.array(dual), np.array(full))
+
+
+def algorithm_2(
+    tasks: list[tuple[Array, Array]], lam: float, gamma: float, name: str, c: float, h: Array
+) -> Array:
+    """The paper's Algorithm 2, line by line: the iterates h_1 .. h_{T+1} as rows."""
+    path = [h.astype(float)]
+    for X, y in tasks:
+        w = algorithm_1(X, y, path[-1], lam, name, c).last
+        gradient = -lam * (w - path[-1])
+        path.append(path[-1] - gamma * gradient)
+    return np.array(path)
+
+
+def average_with_weights(iterates: Array, weights: Array) -> Array:
+    """A weighted mean of the iterates w_1 .. w_n."""
+    return np.asarray(weights @ iterates[:-1] / weights.sum())

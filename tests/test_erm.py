@@ -1,0 +1,220 @@
+"""The exact solvers: certified, agreeing with each other and with solvers of other people."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC, LinearSVR
+from strategies import Array, Problem, problems, regs
+
+from headstart import (
+    LOSSES,
+    EpsilonInsensitive,
+    Huber,
+    Loss,
+    SmoothedHinge,
+    TaskSet,
+    biased_erm,
+    biased_sgd,
+    get_loss,
+    task_weights,
+)
+from headstart.theory import dual_value, erm_stability, primal_value
+
+
+def solve(p: Problem, **options: Any) -> Any:
+    return biased_erm(p.X, p.y, p.h, p.lam, p.loss, **options)
+
+
+def synthetic(n: int, d: int, loss: Loss, seed: int = 0) -> tuple[Array, Array]:
+    """A task of the paper's experiment: inputs on the unit sphere, weights around 4."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X @ rng.normal(4.0, 1.0, d)
+    y += rng.normal(size=n) * y.std() / np.sqrt(10.0)
+    return X, (np.sign(y) if loss.binary else y)
+
+
+@settings(max_examples=400)
+@given(problems())
+def test_gap_is_reached_and_is_the_gap(p: Problem) -> None:  # item 11
+    result = solve(p)
+    assert result.converged
+    assert 0.0 <= result.gap <= 1e-6 * min(1.0, p.lam)
+    primal = primal_value(p.X, p.y, result.weights, p.h, p.lam, p.loss)
+    dual = dual_value(p.X, p.y, result.dual, p.h, p.lam, p.loss)
+    assert primal + dual == pytest.approx(result.gap, abs=1e-9 * max(1.0, primal))
+
+
+@given(problems())
+def test_optimality_conditions(p: Problem) -> None:  # items 2, 11, 13 and 15
+    result = solve(p, tol=1e-10)
+    slack = np.sqrt(2.0 * result.gap * p.lam) + 1e-9 * (1.0 + p.lr)
+    pull = p.lam * (result.weights - p.h)
+    assert np.linalg.norm(pull + p.X.T @ result.dual) <= slack
+    assert np.linalg.norm(pull) <= p.lr + slack
+    scores = p.X @ result.weights
+    young = p.loss.value(scores, p.y) + p.loss.conjugate(p.n * result.dual, p.y)
+    young -= p.n * result.dual * scores
+    assert young.mean() <= result.gap + 1e-9 * max(1.0, float(np.abs(scores).max()))
+
+
+@given(problems(reg=regs(-1.0, 2.0)))
+def test_coordinate_descent_is_fista(p: Problem) -> None:
+    options: dict[str, Any] = {"solver": "fista", "tol": 1e-5, "max_iter": 200_000}
+    exact = solve(p, tol=1e-8)
+    for smoothness in ("radius", "operator"):
+        slow = solve(p, smoothness=smoothness, **options)
+        assert slow.converged
+        distance = np.linalg.norm(exact.weights - slow.weights)
+        bound = np.sqrt(2.0 * exact.gap / p.lam) + np.sqrt(2.0 * slow.gap / p.lam)
+        assert distance <= bound + 1e-9 * (1.0 + np.abs(exact.weights).max())
+
+
+def test_the_operator_norm_needs_fewer_iterations() -> None:
+    X, y = synthetic(20, 30, get_loss("absolute"))
+    runs = [
+        biased_erm(X, y, np.zeros(30), 0.1, solver="fista", smoothness=s).n_iter
+        for s in ("radius", "operator")
+    ]
+    assert runs[1] < 0.7 * runs[0]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("reg", [1e-6, 1e-4, 1e-2, 1.0])
+def test_many_rows_and_small_reg_still_end_certified(name: str, reg: float) -> None:
+    """Plain coordinate descent needs thousands of passes here."""
+    X, y = synthetic(150, 20, get_loss(name))
+    result = biased_erm(X, y, np.ones(20), reg, name)
+    assert result.converged
+    assert result.n_iter < 300
+
+
+@pytest.mark.parametrize("loss", [get_loss("absolute"), EpsilonInsensitive(0.2)])
+@pytest.mark.parametrize("reg", [1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize(("n", "d"), [(10, 30), (60, 8)])
+def test_against_liblinear_regression(loss: Loss, reg: float, n: int, d: int) -> None:
+    """With labels shifted by X h, the biased problem is the usual one in w - h."""
+    X, y = synthetic(n, d, loss)
+    h = np.linspace(3.0, 5.0, d)
+    other = LinearSVR(
+        epsilon=loss.parameter, C=1.0 / (reg * n), fit_intercept=False, tol=1e-10, max_iter=10**7
+    ).fit(X, y - X @ h)
+    weights = biased_erm(X, y, h, reg, loss, tol=1e-10).weights
+    np.testing.assert_allclose(weights, h + other.coef_, atol=2e-4)
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize(("n", "d"), [(10, 30), (60, 8)])
+def test_against_liblinear_classification(reg: float, n: int, d: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, d)), rng.choice([-1.0, 1.0], n)
+    C = 1.0 / (reg * n)
+    linear = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-10, max_iter=10**7).fit(X, y)
+    weights = biased_erm(X, y, np.zeros(d), reg, "hinge", tol=1e-10).weights
+    np.testing.assert_allclose(weights, linear.coef_[0], atol=2e-4)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.5), SmoothedHinge(0.7), get_loss("logistic")])
+@pytest.mark.parametrize("reg", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize(("n", "d"), [(10, 15), (60, 8)])
+def test_smooth_losses_against_scipy(loss: Loss, reg: float, n: int, d: int) -> None:
+    rng = np.random.default_rng(2)
+    X, h = rng.normal(size=(n, d)), rng.normal(size=d)
+    y = X @ rng.normal(size=d) + rng.normal(size=n)
+    y = np.sign(y) if loss.binary else y
+
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
+        slopes = loss.subgradient(X @ w, y)
+        return primal_value(X, y, w, h, reg, loss), X.T @ slopes / n + reg * (w - h)
+
+    other = minimize(
+        value_and_gradient, h, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}
+    )
+    result = biased_erm(X, y, h, reg, loss, tol=1e-10)
+    assert primal_value(X, y, result.weights, h, reg, loss) <= other.fun + result.gap + 1e-12
+    np.testing.assert_allclose(result.weights, other.x, atol=1e-3)
+
+
+def test_not_converging_is_said() -> None:
+    X, y = synthetic(60, 8, get_loss("absolute"))
+    message = "duality gap .* after 3 iterations is above tol .* = 1.0e-08; raise max_iter"
+    for solver in ("cd", "fista"):
+        with pytest.warns(ConvergenceWarning, match=message):
+            result = biased_erm(X, y, np.zeros(8), 1e-2, solver=solver, max_iter=3)
+        assert not result.converged
+        assert result.n_iter == 3
+        primal = primal_value(X, y, result.weights, np.zeros(8), 1e-2)
+        assert primal + dual_value(X, y, result.dual, np.zeros(8), 1e-2) == pytest.approx(
+            result.gap
+        )
+
+
+@pytest.mark.parametrize("max_iter", [1, 5, 8, 9, 12])
+def test_the_gap_returned_belongs_to_the_point_returned(max_iter: int) -> None:
+    X, y = synthetic(100, 10, get_loss("absolute"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = biased_erm(X, y, np.zeros(10), 1e-5, max_iter=max_iter)
+    assert result.n_iter <= max_iter
+    primal = primal_value(X, y, result.weights, np.zeros(10), 1e-5)
+    dual = dual_value(X, y, result.dual, np.zeros(10), 1e-5)
+    assert primal + dual == pytest.approx(result.gap, rel=1e-6)
+
+
+@given(problems(reg=regs(-3.0, 1.0)), st.integers(0, 2**32 - 1))
+def test_meta_objective_is_convex_smooth_and_lipschitz(p: Problem, seed: int) -> None:  # item 12
+    other = p.h + np.random.default_rng(seed).normal(size=p.h.size)
+    here = solve(p, tol=1e-9)
+    there = biased_erm(p.X, p.y, other, p.lam, p.loss, tol=1e-9)
+    value = primal_value(p.X, p.y, here.weights, p.h, p.lam, p.loss)
+    moved = primal_value(p.X, p.y, there.weights, other, p.lam, p.loss)
+    gradient, step = -p.lam * (here.weights - p.h), other - p.h
+    slack = 1e-7 * (1.0 + value + np.linalg.norm(step) * p.lr)
+    rise = moved - value - gradient @ step
+    assert rise >= -slack
+    assert rise <= p.lam / 2.0 * step @ step + slack
+    assert abs(moved - value) <= p.lr * np.linalg.norm(step) + slack
+
+
+def test_stability_is_twice_what_the_paper_prints() -> None:  # erratum E3
+    far = [biased_erm([[1.0]], [y], [0.0], 1.0).weights[0] for y in (-10.0, 10.0)]
+    assert abs(far[1] - far[0]) == pytest.approx(erm_stability(n=1, reg=1.0))
+
+
+def test_weights_of_a_set_are_the_weights_of_its_tasks() -> None:
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(n, 5)), rng.normal(size=n)) for n in (1, 3, 20, 7)]
+    h = rng.normal(size=5)
+    many = task_weights(TaskSet.from_list(pairs), h, 0.01, inner="erm")
+    for w, (X, y) in zip(many, pairs, strict=True):
+        np.testing.assert_allclose(w, biased_erm(X, y, h, 0.01).weights, atol=1e-12)
+
+
+def test_float32_data() -> None:
+    X, y = synthetic(40, 6, get_loss("absolute"))
+    narrow = biased_erm(X.astype(np.float32), y.astype(np.float32), np.zeros(6), 0.01)
+    wide = biased_erm(X.astype(np.float32).astype(float), y.astype(np.float32), np.zeros(6), 0.01)
+    assert narrow.converged
+    assert narrow.weights.dtype == narrow.dual.dtype == np.float32
+    np.testing.assert_allclose(narrow.weights, wide.weights, rtol=1e-5)
+    np.testing.assert_allclose(
+        dual_value(X.astype(np.float32), y.astype(np.float32), narrow.dual, np.zeros(6), 0.01),
+        -primal_value(X, y, wide.weights, np.zeros(6), 0.01),
+        rtol=1e-3,
+    )
+
+
+def test_one_pass_of_sgd_is_never_better() -> None:
+    X, y = synthetic(30, 10, get_loss("absolute"))
+    h = np.zeros(10)
+    best = primal_value(X, y, biased_erm(X, y, h, 0.1).weights, h, 0.1)
+    assert primal_value(X, y, biased_sgd(X, y, h, 0.1).last, h, 0.1) > best

@@ -1,0 +1,184 @@
+"""Algorithm 1 against its transcription, and the identities it satisfies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import algorithm_1, average_with_weights
+from strategies import Problem, problems, regs, tie_free
+
+from headstart import SGDState, TaskSet, biased_sgd, sgd_batch, task_weights, weights_from_dual
+from headstart.theory import dual_value
+
+TIGHT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def run(p: Problem, **options: Any) -> Any:
+    return biased_sgd(p.X, p.y, p.h, p.lam, p.loss, **options)
+
+
+def scale(p: Problem) -> float:
+    """Size of the iterates, which small regs make huge."""
+    return 1.0 + float(np.abs(p.naive.iterates).max())
+
+
+@given(tie_free())
+def test_kernel_is_the_transcription(p: Problem) -> None:
+    result = run(p)
+    np.testing.assert_allclose(result.dual, p.naive.dual, **TIGHT)
+    np.testing.assert_allclose(result.last, p.naive.last, rtol=1e-10, atol=1e-10 * scale(p))
+    np.testing.assert_allclose(result.average, p.naive.average, rtol=1e-10, atol=1e-10 * scale(p))
+
+
+@given(problems())
+def test_iterates_follow_from_the_subgradients(p: Problem) -> None:  # item 1
+    iterates, dual = p.naive.iterates, p.naive.dual
+    for k in range(1, p.n + 1):
+        closed = p.h - p.X[:k].T @ dual[:k] / (k * p.lam)
+        np.testing.assert_allclose(iterates[k], closed, rtol=1e-10, atol=1e-10 * scale(p))
+
+
+@given(problems())
+def test_iterates_stay_near_the_bias(p: Problem) -> None:  # items 2 and 15
+    result = run(p)
+    for w in (result.last, result.average):
+        assert p.lam * np.linalg.norm(w - p.h) <= p.lr * (1 + 1e-9) + 1e-9
+    gradient = p.X.T @ result.dual / p.n
+    np.testing.assert_allclose(-p.lam * (result.last - p.h), gradient, rtol=1e-8, atol=1e-9)
+
+
+@given(tie_free(), st.sampled_from(["average", "last", "suffix", "poly"]))
+def test_predictors_are_averages_of_iterates(p: Problem, predictor: str) -> None:  # item 4
+    iterates, n = p.naive.iterates, p.n
+    expected = {
+        "average": p.naive.average,
+        "last": p.naive.last,
+        "suffix": iterates[n // 2 : n].mean(axis=0),
+        "poly": average_with_weights(iterates, np.arange(1.0, n + 1.0)),
+    }[predictor]
+    w = weights_from_dual(p.X, p.h, p.lam, run(p).dual, predictor)
+    np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-10 * scale(p))
+    tasks = TaskSet.from_list([(p.X, p.y), (p.X[:1], p.y[:1]), (p.X, p.y)])
+    many = task_weights(tasks, p.h, p.lam, p.loss, predictor=predictor)
+    np.testing.assert_allclose(many[[0, 2]], [w, w], rtol=1e-10, atol=1e-10 * scale(p))
+
+
+@given(problems())
+def test_average_ignores_the_last_row(p: Problem) -> None:  # item 4's consequence
+    changed = p.X.copy()
+    changed[-1] += 1.0
+    other = biased_sgd(changed, p.y, p.h, p.lam, p.loss)
+    np.testing.assert_array_equal(run(p).average, other.average)
+    one = biased_sgd(p.X[:1], p.y[:1], p.h, p.lam, p.loss)
+    np.testing.assert_array_equal(one.average, p.h)
+
+
+@given(problems(), st.data())
+def test_streaming_is_the_same_for_every_cutting(p: Problem, data: st.DataObject) -> None:
+    whole = SGDState.start(p.h, p.lam, p.loss).update(p.X, p.y)
+    cuts = sorted(data.draw(st.sets(st.integers(1, p.n))) | {0, p.n})
+    state = SGDState.start(p.h, p.lam, p.loss)
+    for a, b in pairwise(cuts):
+        state = state.update(p.X[a:b], p.y[a:b])
+    assert state.n_rows == p.n
+    np.testing.assert_array_equal(state.average, whole.average)
+    np.testing.assert_array_equal(state.last, whole.last)
+
+
+@given(tie_free())
+def test_streaming_is_the_transcription(p: Problem) -> None:  # item 5
+    state = SGDState.start(p.h, p.lam, p.loss)
+    np.testing.assert_array_equal(state.average, p.h)
+    np.testing.assert_array_equal(state.last, p.h)
+    for k in range(p.n):
+        before = state
+        state = state.update(p.X[k : k + 1], p.y[k : k + 1])
+        assert before.n_rows == k  # the old state is left alone
+        average = p.naive.iterates[: k + 1].mean(axis=0)
+        np.testing.assert_allclose(state.average, average, rtol=1e-10, atol=1e-10 * scale(p))
+        np.testing.assert_allclose(
+            state.last, p.naive.iterates[k + 1], rtol=1e-10, atol=1e-10 * scale(p)
+        )
+
+
+@given(tie_free(), st.integers(0, 2**32 - 1))
+def test_batch_is_one_by_one(p: Problem, seed: int) -> None:  # items 3 and 6
+    rng = np.random.default_rng(seed)
+    biases = np.vstack([p.h, p.h + rng.normal(size=(2, p.h.size))])
+    lams = p.lam * np.array([1.0, 2.0])
+    many = sgd_batch(p.X, p.y, biases[:, None, :], lams, p.loss)
+    assert many.average.shape == (3, 2, p.h.size)
+    assert many.dual.shape == (3, 2, p.n)
+    np.testing.assert_allclose(many.dual[0, 0], p.naive.dual, **TIGHT)
+    for i, j in np.ndindex(3, 2):
+        one = biased_sgd(p.X, p.y, biases[i], float(lams[j]), p.loss)
+        if not np.allclose(one.dual, many.dual[i, j], atol=1e-6):
+            continue  # a tie of the shifted bias flipped by rounding
+        np.testing.assert_allclose(many.last[i, j], one.last, rtol=1e-9, atol=1e-9 * scale(p))
+        np.testing.assert_allclose(many.average[i, j], one.average, rtol=1e-9, atol=1e-9 * scale(p))
+
+
+def test_batch_pairs_and_broadcasts() -> None:
+    rng = np.random.default_rng(0)
+    X, y, H = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=(4, 3))
+    paired = sgd_batch(X, y, H, [0.1, 0.2, 0.3, 0.4])
+    crossed = sgd_batch(X, y, H[:, None], [0.1, 0.2, 0.3, 0.4])
+    turned = sgd_batch(X, y, H, np.array([[0.1], [0.2], [0.3], [0.4]]))
+    for i in range(4):
+        np.testing.assert_array_equal(paired.last[i], crossed.last[i, i])
+        np.testing.assert_array_equal(paired.average[i], turned.average[i, i])
+    assert sgd_batch(X, y, H[0], 0.1).last.shape == (3,)
+
+
+@given(problems())
+def test_dual_value_of_one_pass(p: Problem) -> None:  # item 7
+    value = dual_value(p.X, p.y, p.naive.dual / p.n, p.h, p.lam, p.loss)
+    steps = np.sum(p.naive.full**2, axis=1) / np.arange(1, p.n + 1)
+    size = steps.sum() / (2 * p.lam * p.n)
+    expected = -p.online_loss() + size
+    assert value == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1.0 + size + p.online_loss()))
+
+
+def test_resample_is_algorithm_1_on_the_drawn_rows() -> None:
+    rng = np.random.default_rng(3)
+    X, y, h = rng.normal(size=(7, 3)), rng.normal(size=7), rng.normal(size=3)
+    tasks = TaskSet.from_list([(X, y)])
+    drawn = tasks.rows("resample", 5).drawn
+    assert len(set(drawn.tolist())) < 7  # the seed does repeat a row
+    expected = algorithm_1(X[drawn], y[drawn], h, 0.3, "absolute", 0.0)
+    for result in (
+        biased_sgd(X, y, h, 0.3, order="resample", random_state=5),
+        biased_sgd(X, y, h, 0.3, order="resample", random_state=np.random.default_rng(5)),
+    ):
+        np.testing.assert_allclose(result.average, expected.average, **TIGHT)
+        np.testing.assert_allclose(result.last, expected.last, **TIGHT)
+    many = task_weights(tasks, h, 0.3, order="resample", random_state=5)
+    np.testing.assert_allclose(many[0], expected.average, **TIGHT)
+
+
+@settings(max_examples=30)
+@given(tie_free(regs(-2.0, 1.0)))
+def test_float32_data_is_worked_on_in_float64(p: Problem) -> None:
+    X, y = p.X.astype(np.float32), p.y.astype(np.float32)
+    wide = biased_sgd(X.astype(float), y.astype(float), p.h, p.lam, p.loss)
+    result = biased_sgd(X, y, p.h, p.lam, p.loss)
+    for narrow, exact in zip(result, wide, strict=True):
+        assert narrow.dtype == np.float32
+        np.testing.assert_array_equal(narrow, exact.astype(np.float32))
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    rng = np.random.default_rng(0)
+    tasks = TaskSet.from_list(
+        [(rng.normal(size=(n, 4)), rng.normal(size=n)) for n in rng.integers(1, 9, 101)]
+    )
+    for inner in ("sgd", "erm"):
+        one = task_weights(tasks, np.zeros(4), 0.1, inner=inner)
+        for jobs in (2, 5, -1):
+            many = task_weights(tasks, np.zeros(4), 0.1, inner=inner, n_jobs=jobs)
+            np.testing.assert_array_equal(one, many)

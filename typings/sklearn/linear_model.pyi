@@ -1,0 +1,17 @@
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+class SGDRegressor:
+    def __init__(
+        self,
+        *,
+        loss: str,
+        epsilon: float,
+        alpha: float,
+        max_iter: int,
+        tol: float | None,
+        fit_intercept: bool,
+        shuffle: bool,
+    ) -> None: ...
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self: ...
