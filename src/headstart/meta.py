@@ -27,7 +27,7 @@ from headstart._checks import (
     cores,
 )
 from headstart._jit import kernel, run_blocks
-from headstart.erm import dot, erm_weights
+from headstart.erm import erm_weights
 from headstart.losses import Loss, Objective, get_loss
 from headstart.losses.scalar import phi, score
 from headstart.minibatch import take_rounds
@@ -292,11 +292,15 @@ def task_weights(
 def _query_loss(
     rows: Rows, code: int, c: float, W: FloatArray, first: int, last: int, out: Vector
 ) -> None:
+    X, y = rows.X, rows.y
     for t in range(first, last):
         begin, end = rows.offsets[t], rows.offsets[t + 1]
         total = 0.0
         for i in range(begin, end):
-            total += phi(code, c, score(code, dot(rows.X[i], W[t]), rows.y[i]))
+            z = 0.0
+            for j in range(X.shape[1]):
+                z += np.float64(X[i, j]) * W[t, j]
+            total += phi(code, c, score(code, z, y[i]))
         out[t] = total / (end - begin)
 
 

@@ -4,7 +4,7 @@ r"""The exact within-task solution by its dual, certified by the duality gap.
           \Phi_h(w) = \frac1n\sum_i \ell_i(\langle x_i, w\rangle) + \frac\lambda2\|w-h\|^2
 """
 
-from headstart.erm.dual import dot, workspace
+from headstart.erm.dual import workspace
 from headstart.erm.solve import (
     MAX_ITER,
     TOLERANCE,
@@ -20,7 +20,6 @@ __all__ = [
     "TOLERANCE",
     "ERMResult",
     "biased_erm",
-    "dot",
     "erm_weights",
     "solve_one",
     "warn_of_gaps",

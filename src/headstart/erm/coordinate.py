@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.erm.dual import Workspace, add, dot, solve_in_place
+from headstart.erm.dual import Workspace, add, dot, dot_rows, solve_in_place
 from headstart.losses import Objective
 from headstart.losses.scalar import (
     EPSILON_INSENSITIVE,
@@ -21,18 +21,25 @@ from headstart.losses.scalar import (
 
 @kernel
 def coordinate_pass(
-    X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector
-) -> None:
-    """Minimise the dual exactly in each coordinate in turn; `w` stays the primal point of b."""
+    X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector, norms: Vector
+) -> int:
+    """Minimise the dual exactly in each coordinate in turn; `w` stays the primal point of b.
+
+    Returns a number that stands for the set of rows left free: the sum of their squared
+    positions.
+    """
     code, c, ridge = objective.code, objective.c, len(y) * objective.lam
+    free = 0
     for i in range(len(y)):
-        x = X[i]
-        s = score(code, dot(x, w), y[i])
-        q = dot(x, x) / ridge
+        s = score(code, dot(X, i, w), y[i])
+        q = norms[i] / ridge
         new = prox_conjugate(code, c, 1.0 / q, b[i] + s / q) if q > 0.0 else slope(code, c, s)
         if new != b[i]:
-            add((b[i] - new) * sign_of(code, y[i]) / ridge, x, w)
+            add((b[i] - new) * sign_of(code, y[i]) / ridge, X, i, w)
             b[i] = new
+        if lower(code, c) < new < upper(code, c):
+            free += (i + 1) * (i + 1)
+    return free
 
 
 @kernel
@@ -54,9 +61,9 @@ def free_step(
         free[n_free] = i
         sign = sign_of(code, y[i])
         for m in range(n_free + 1):
-            A[n_free, m] = sign * sign_of(code, y[free[m]]) * dot(X[i], X[free[m]])
+            A[n_free, m] = sign * sign_of(code, y[free[m]]) * dot_rows(X, i, free[m])
         A[n_free, n_free] += ridge * (1.0 / share - 1.0)
-        s = score(code, dot(X[i], w), y[i])
+        s = score(code, dot(X, i, w), y[i])
         r[n_free] = ridge * (s - conjugate_slope(code, c, b[i]))
         n_free += 1
     solve_in_place(A, r, n_free)
@@ -65,5 +72,5 @@ def free_step(
         new = min(max(b[i] + r[m], lower(code, c)), upper(code, c))
         if code == EPSILON_INSENSITIVE and new * b[i] < 0.0:
             new = 0.0
-        add((b[i] - new) * sign_of(code, y[i]) / ridge, X[i], w)
+        add((b[i] - new) * sign_of(code, y[i]) / ridge, X, i, w)
         b[i] = new

@@ -28,6 +28,7 @@ from headstart.losses.scalar import fenchel_gap, score, sign_of
 class Workspace(NamedTuple):
     """Scratch of the solvers, allocated once for many tasks."""
 
+    norms: Vector  # squared norms of the rows
     s: Vector  # scores
     ds: Vector  # change of the scores along the Newton direction
     center: Vector  # proximal centre of b
@@ -48,6 +49,7 @@ def workspace(n: int, d: int) -> Workspace:
         np.empty(n),
         np.empty(n),
         np.empty(n),
+        np.empty(n),
         np.empty(n, np.int64),
         np.empty(d),
         np.empty(d),
@@ -56,20 +58,32 @@ def workspace(n: int, d: int) -> Workspace:
     )
 
 
+# Rows are indexed, not sliced: a slice counts references, at a cost like that of the sum.
+
+
 @kernel
-def dot(x: FloatArray, w: FloatArray) -> float:
-    """``<x, w>``, summed in float64."""
+def dot(X: FloatArray, i: int, w: FloatArray) -> float:
+    """``<x_i, w>``, summed in float64."""
     total = 0.0
     for j in range(w.size):
-        total += np.float64(x[j]) * w[j]
+        total += np.float64(X[i, j]) * w[j]
     return total
 
 
 @kernel
-def add(c: float, x: FloatArray, w: Vector) -> None:
-    """``w += c x``."""
+def dot_rows(X: FloatArray, i: int, k: int) -> float:
+    """``<x_i, x_k>``, summed in float64."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += np.float64(X[i, j]) * X[k, j]
+    return total
+
+
+@kernel
+def add(c: float, X: FloatArray, i: int, w: Vector) -> None:
+    """``w += c x_i``."""
     for j in range(w.size):
-        w[j] += c * x[j]
+        w[j] += c * X[i, j]
 
 
 @kernel
@@ -77,7 +91,7 @@ def gap_at_kkt(X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b:
     """The duality gap where w is the primal point of b, so that its second part is 0."""
     total = 0.0
     for i in range(len(y)):
-        s = score(objective.code, dot(X[i], w), y[i])
+        s = score(objective.code, dot(X, i, w), y[i])
         total += fenchel_gap(objective.code, objective.c, s, b[i])
     return total / len(y)
 
@@ -90,7 +104,7 @@ def primal_from_dual(
     w[:] = h
     for i in range(len(y)):
         if b[i] != 0.0:
-            add(-b[i] * sign_of(objective.code, y[i]) / (len(y) * objective.lam), X[i], w)
+            add(-b[i] * sign_of(objective.code, y[i]) / (len(y) * objective.lam), X, i, w)
 
 
 @kernel
@@ -100,21 +114,17 @@ def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
     Repeated or zero rows of X make it singular; its pivots are then kept just above 0.
     """
     for i in range(m):
-        row = A[i]
         for j in range(i):
-            other = A[j]
             total = 0.0
             for k in range(j):
-                total += row[k] * other[k]
-            row[j] = (row[j] - total) / other[j]
-        total = 0.0
+                total += A[i, k] * A[j, k]
+            A[i, j] = (A[i, j] - total) / A[j, j]
+        total, right = 0.0, 0.0
         for k in range(i):
-            total += row[k] * row[k]
-        row[i] = math.sqrt(max(row[i] - total, 1e-14 * row[i] + 1e-300))
-        total = 0.0
-        for k in range(i):
-            total += row[k] * r[k]
-        r[i] = (r[i] - total) / row[i]
+            total += A[i, k] * A[i, k]
+            right += A[i, k] * r[k]
+        A[i, i] = math.sqrt(max(A[i, i] - total, 1e-14 * A[i, i] + 1e-300))
+        r[i] = (r[i] - right) / A[i, i]
     for i in range(m - 1, -1, -1):
         r[i] /= A[i, i]
         for k in range(i):

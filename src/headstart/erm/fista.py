@@ -34,7 +34,7 @@ def fista(
         primal_from_dual(X, y, objective, h, p, w)
         old[:] = b
         for i in range(n):
-            s = score(code, dot(X[i], w), y[i])
+            s = score(code, dot(X, i, w), y[i])
             b[i] = prox_conjugate(code, c, eta, p[i] + eta * s)
         primal_from_dual(X, y, objective, h, b, w)
         gap = gap_at_kkt(X, y, objective, w, b)

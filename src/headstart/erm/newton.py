@@ -6,7 +6,7 @@ import math
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.erm.dual import Workspace, add, dot, solve_in_place
+from headstart.erm.dual import Workspace, add, dot, dot_rows, solve_in_place
 from headstart.losses import Objective
 from headstart.losses.scalar import fenchel_gap, prox_conjugate, prox_slope, score, sign_of
 
@@ -18,24 +18,23 @@ def newton_direction(X: FloatArray, ridge: float, work: Workspace, n_free: int) 
     A, r = work.system, work.rhs
     if n_free < d:
         for k in range(n_free):
-            x = X[free[k]]
             for m in range(k + 1):
-                A[k, m] = dot(X[free[m]], x)
+                A[k, m] = dot_rows(X, free[k], free[m])
             A[k, k] += ridge / curve[free[k]]
-            r[k] = dot(x, g)
+            r[k] = dot(X, free[k], g)
         solve_in_place(A, r, n_free)
         for j in range(d):
             step[j] = -g[j] / ridge
         for k in range(n_free):
-            add(r[k] / ridge, X[free[k]], step)
+            add(r[k] / ridge, X, free[k], step)
         return
     A[:] = 0.0
     for k in range(n_free):
-        x = X[free[k]]
+        row = free[k]
         for i in range(d):
-            factor = curve[free[k]] * x[i]
+            factor = curve[row] * X[row, i]
             for j in range(i + 1):
-                A[i, j] += factor * x[j]
+                A[i, j] += factor * X[row, j]
     for i in range(d):
         A[i, i] += ridge
         r[i] = -g[i]
@@ -101,7 +100,7 @@ def polish(
     s, ds, center, g, step = work.s, work.ds, work.center, work.g, work.step
     delta = 0.0
     for i in range(n):
-        s[i] = score(code, dot(X[i], w), y[i])
+        s[i] = score(code, dot(X, i, w), y[i])
         center[i] = b[i]
         delta += abs(s[i]) / n
     delta = max(0.1 * delta, 1e-10)
@@ -114,12 +113,14 @@ def polish(
             b[i] = prox_conjugate(code, c, 1.0 / delta, center[i] + s[i] / delta)
             fenchel += fenchel_gap(code, c, s[i], b[i]) / n
             if b[i] != 0.0:
-                add(b[i] * sign_of(code, y[i]), X[i], g)
+                add(b[i] * sign_of(code, y[i]), X, i, g)
             work.curve[i] = prox_slope(code, c, 1.0 / delta, b[i]) / delta
             if work.curve[i] > 0.0:
                 work.free[n_free] = i
                 n_free += 1
-        infeasible = dot(g, g) / (2.0 * n * ridge)
+        infeasible = 0.0
+        for j in range(h.size):
+            infeasible += g[j] * g[j] / (2.0 * n * ridge)
         gap = fenchel + infeasible
         if gap <= target or iteration == max_steps:
             break
@@ -129,9 +130,10 @@ def polish(
             delta = max(0.1 * delta, 1e-14)
         newton_direction(X, ridge, work, n_free)
         for i in range(n):
-            ds[i] = dot(X[i], step) * sign_of(code, y[i])
+            ds[i] = dot(X, i, step) * sign_of(code, y[i])
         t = line_search(objective, h, w, delta, work, n)
         for i in range(n):
             s[i] += t * ds[i]
-        add(t, step, w)
+        for j in range(h.size):
+            w[j] += t * step[j]
     return gap, iteration

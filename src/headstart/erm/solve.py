@@ -21,13 +21,13 @@ from headstart._checks import (
 )
 from headstart._jit import kernel, run_blocks
 from headstart.erm.coordinate import coordinate_pass, free_step
-from headstart.erm.dual import Workspace, gap_at_kkt, primal_from_dual, workspace
+from headstart.erm.dual import Workspace, dot_rows, gap_at_kkt, primal_from_dual, workspace
 from headstart.erm.fista import fista
 from headstart.erm.newton import polish
 from headstart.losses import Loss, Objective, get_loss
 from headstart.tasks import Rows, TaskSet, longest
 
-ROUNDS = 8  # of coordinate descent and free steps before `polish` takes over
+PASSES = 15  # of coordinate descent before `polish` takes over
 TOLERANCE, MAX_ITER = 1e-6, 2000
 
 
@@ -64,20 +64,25 @@ def solve_task(
 ) -> tuple[float, int]:
     """Minimise a task's regularised risk from the dual point `b`; fill `w` and `b`.
 
-    Coordinate descent with Newton steps on the free rows ends most tasks in two or three
-    rounds; `polish` takes the others.
+    Coordinate descent goes on until a pass leaves the same rows free as the one before;
+    a Newton step on those then ends most tasks. `polish` takes the others.
     """
     primal_from_dual(X, y, objective, h, b, w)
-    gap = math.inf
-    for done in range(1, min(ROUNDS, max_iter) + 1):
-        coordinate_pass(X, y, objective, w, b)
-        if done > 1:
+    for i in range(len(y)):
+        work.norms[i] = dot_rows(X, i, i)
+    gap, before = math.inf, -1
+    for done in range(1, min(PASSES, max_iter) + 1):
+        free = coordinate_pass(X, y, objective, w, b, work.norms)
+        settled = free == before
+        before = free
+        if settled:
             free_step(X, y, objective, w, b, work)
-        gap = gap_at_kkt(X, y, objective, w, b)
-        if gap <= target or done == max_iter:
-            return gap, done
-    gap, steps = polish(X, y, objective, h, w, b, target, max_iter - ROUNDS, work)
-    return gap, ROUNDS + steps
+        if settled or done == 1 or done == max_iter:
+            gap = gap_at_kkt(X, y, objective, w, b)
+            if gap <= target or done == max_iter:
+                return gap, done
+    gap, steps = polish(X, y, objective, h, w, b, target, max_iter - PASSES, work)
+    return gap, PASSES + steps
 
 
 def biased_erm(
