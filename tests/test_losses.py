@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import loss_subgradient, loss_value
 from scipy.optimize import minimize_scalar
@@ -77,7 +77,9 @@ def test_fenchel_young_is_an_equality_at_the_subgradient(loss: Loss, z: float, y
 def test_conjugate_by_brute_force(loss: Loss, u: float, y: float) -> None:
     y = label(loss, y)
     low, high = domain(loss, y)
-    if not low - 1e-12 < u < high + 1e-12:
+    outside = max(low - u, u - high)
+    assume(not 0.0 < outside < 1e-12)  # there rounding is forgiven
+    if outside > 0.0:
         assert loss.conjugate(u, y) == np.inf
         return
     grid = np.linspace(-60.0, 60.0, 4001)
