@@ -73,7 +73,7 @@ def bandwidth(tasks: TaskSet, target: str = "") -> float:
 
 
 def against_loops(tasks: TaskSet, ours: float) -> None:
-    pairs = [(X.astype(np.float64), y.astype(np.float64)) for X, y in tasks.subset(range(200))]
+    pairs = list(tasks.subset(range(200)))
     model = SGDRegressor(
         loss="epsilon_insensitive", epsilon=0.0, alpha=REG, max_iter=1, tol=None,
         fit_intercept=False, shuffle=False,

@@ -5,6 +5,7 @@ A loss here is a name and its parameter; labels and predictions are plain number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 Array = NDArray[np.float64]
+Data = NDArray[np.floating]
 
 
 def loss_value(name: str, c: float, z: float, y: float) -> float:
@@ -68,9 +70,9 @@ class Pass(NamedTuple):
         return np.asarray(self.iterates[-1])
 
 
-def algorithm_1(X: Array, y: Array, h: Array, lam: float, name: str, c: float) -> Pass:
+def algorithm_1(X: Data, y: Data, h: Data, lam: float, name: str, c: float) -> Pass:
     """The paper's Algorithm 1, line by line."""
-    w = h.astype(float)
+    w: Array = h.astype(np.float64)
     iterates, dual, full = [w], [], []
     for k in range(1, len(y) + 1):
         u = loss_subgradient(name, c, float(X[k - 1] @ w), float(y[k - 1]))
@@ -83,10 +85,10 @@ def algorithm_1(X: Array, y: Array, h: Array, lam: float, name: str, c: float) -
 
 
 def algorithm_2(
-    tasks: list[tuple[Array, Array]], lam: float, gamma: float, name: str, c: float, h: Array
+    tasks: Sequence[tuple[Data, Data]], lam: float, gamma: float, name: str, c: float, h: Data
 ) -> Array:
     """The paper's Algorithm 2, line by line: the iterates h_1 .. h_{T+1} as rows."""
-    path = [h.astype(float)]
+    path: list[Array] = [h.astype(np.float64)]
     for X, y in tasks:
         w = algorithm_1(X, y, path[-1], lam, name, c).last
         gradient = -lam * (w - path[-1])
@@ -97,3 +99,32 @@ def algorithm_2(
 def average_with_weights(iterates: Array, weights: Array) -> Array:
     """A weighted mean of the iterates w_1 .. w_n."""
     return np.asarray(weights @ iterates[:-1] / weights.sum())
+
+
+def online_validation(
+    train: Sequence[tuple[Data, Data]],
+    valid: Sequence[tuple[Data, Data, Data, Data]],
+    lams: list[float],
+    gammas: list[float],
+    name: str,
+    c: float,
+) -> Array:
+    """The paper's tuning procedure with SGD throughout, candidate by candidate.
+
+    `valid` holds (X, y) to train on and (X, y) to test on for every task; the result is
+    the mean validation loss after 0, 1, ..., T tasks, shape (T + 1, regs, steps).
+    """
+    d = train[0][0].shape[1]
+    losses = np.empty((len(train) + 1, len(lams), len(gammas)))
+    for i, lam in enumerate(lams):
+        for j, gamma in enumerate(gammas):
+            path = algorithm_2(train, lam, gamma, name, c, np.zeros(d))
+            for t in range(len(path)):
+                bias = path[: t + 1].mean(axis=0)
+                total = 0.0
+                for X, y, X_new, y_new in valid:
+                    w = algorithm_1(X, y, bias, lam, name, c).average
+                    pairs = zip(X_new @ w, y_new, strict=True)
+                    total += float(np.mean([loss_value(name, c, z, v) for z, v in pairs]))
+                losses[t, i, j] = total / len(valid)
+    return losses

@@ -32,7 +32,7 @@ from headstart.losses import Loss, Objective, get_loss
 from headstart.losses.scalar import phi, score
 from headstart.minibatch import take_rounds
 from headstart.sgd import sgd_pass, sgd_weights
-from headstart.tasks import Rows, Tasks, TaskSet, as_task_set, longest
+from headstart.tasks import Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest
 
 INNER = ["sgd", "erm"]
 TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
@@ -336,15 +336,7 @@ def evaluate_bias(
     array([0.5])
     """
     train, test = as_task_set(shots), as_task_set(queries)
-    if len(train) != len(test) or not np.array_equal(train.ids, test.ids):
-        raise ValueError(
-            f"queries: expected the tasks of shots in the same order ({len(train)} tasks), "
-            f"found {len(test)} tasks" + (" with other ids" if len(train) == len(test) else "")
-        )
-    if test.n_features != train.n_features:
-        raise ValueError(
-            f"queries: expected {train.n_features} features as in shots, found {test.n_features}"
-        )
+    check_same_tasks(train, test)
     chosen, _ = _checked(test, reg, loss, inner)
     W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
     rows, out = test.rows(), np.empty(len(test))

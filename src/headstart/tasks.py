@@ -22,6 +22,8 @@ from headstart._checks import (
 )
 from headstart._jit import kernel
 
+ORDERS = ["stream", "resample"]
+
 Ids = NDArray[np.generic]
 
 
@@ -178,11 +180,21 @@ class TaskSet:
         did; its analysis covers ``"stream"`` only.
         """
         drawn = np.empty(0, np.int64)
-        if check_choice("order", order, ["stream", "resample"]) == "resample":
+        if check_choice("order", order, ORDERS) == "resample":
             sizes = self.sizes
             within = check_generator(random_state).random(len(self.X)) * np.repeat(sizes, sizes)
             drawn = within.astype(np.int64) + np.repeat(self.offsets[:-1], sizes)
         return Rows(self.X, self.y, self.offsets, drawn)
+
+    def resampled(self, random_state: object = None) -> TaskSet:
+        """As many rows of every task as it has, drawn from them with replacement."""
+        drawn = self.rows("resample", random_state).drawn
+        return TaskSet(self.X[drawn], self.y[drawn], self.offsets, self.ids)
+
+    def astype(self, dtype: type[np.floating]) -> TaskSet:
+        """The same tasks in another float type; the same arrays where they have it already."""
+        X, y = self.X.astype(dtype, copy=False), self.y.astype(dtype, copy=False)
+        return TaskSet(X, y, self.offsets, self.ids)
 
     def subset(self, indices: ArrayLike) -> TaskSet:
         """The tasks at these positions (or where a mask is True), in that order.
@@ -250,6 +262,19 @@ def as_task_set(tasks: Tasks) -> TaskSet:
     raise TypeError(
         f"tasks: expected a TaskSet or a list of (X, y) pairs, found {type(tasks).__name__}"
     )
+
+
+def check_same_tasks(shots: TaskSet, queries: TaskSet, name: str = "queries") -> None:
+    """Shots and queries must belong to the same tasks in the same order."""
+    if len(shots) != len(queries) or not np.array_equal(shots.ids, queries.ids):
+        raise ValueError(
+            f"{name}: expected the tasks of shots in the same order ({len(shots)} tasks), "
+            f"found {len(queries)} tasks" + " with other ids" * (len(shots) == len(queries))
+        )
+    if shots.n_features != queries.n_features:
+        raise ValueError(
+            f"{name}: expected {shots.n_features} features as in shots, found {queries.n_features}"
+        )
 
 
 def _encode(groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.intp]]:

@@ -12,6 +12,7 @@ from headstart.erm.solve import (
     biased_erm,
     erm_weights,
     solve_one,
+    solve_task,
     warn_of_gaps,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "biased_erm",
     "erm_weights",
     "solve_one",
+    "solve_task",
     "warn_of_gaps",
     "workspace",
 ]

@@ -13,7 +13,7 @@ from headstart.sgd.one_pass import SGDResult, weights_from_dual
 
 
 @kernel
-def _gram_pass(
+def gram_pass(
     K: NDArray[np.float64],
     P: NDArray[np.float64],
     y: FloatArray,
@@ -22,6 +22,7 @@ def _gram_pass(
     c: float,
     U: NDArray[np.float64],
 ) -> None:
+    """The subgradients of Algorithm 1 from ``K = X X^T`` and ``P = X H``, a column a bias."""
     n, m = P.shape
     drift = np.empty(m)  # K[k, :k] U[:k], by which the predictions have moved from P
     for k in range(n):
@@ -93,7 +94,7 @@ def sgd_batch(
     lams = np.broadcast_to(lams, shape).copy()
     P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
     U = np.empty_like(P)
-    _gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.code, chosen.parameter, U)
+    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.code, chosen.parameter, U)
     dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
     average = weights_from_dual(wide, many, lams, dual, "average")
     last = weights_from_dual(wide, many, lams, dual, "last")

@@ -1,0 +1,164 @@
+"""The online validation, candidate by candidate against its transcription."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from reference import online_validation
+
+from headstart import LOSSES, TaskSet, evaluate_bias, get_loss, learn_bias
+from headstart.environments import ClassificationEnvironment, RegressionEnvironment
+from headstart.selection import Selection, select_online, select_reg
+
+REGS, STEPS = [0.03, 0.3, 3.0], [0.05, 0.5]
+
+
+def instance(
+    loss: str = "absolute", T: int = 6, seed: int = 0
+) -> tuple[TaskSet, tuple[TaskSet, TaskSet], tuple[TaskSet, TaskSet]]:
+    """Small ragged tasks: training, validation and test."""
+    kind = ClassificationEnvironment if get_loss(loss).binary else RegressionEnvironment
+    environment, rng = kind(n_features=4), np.random.default_rng(seed)
+    train = environment.draw(T, rng.integers(1, 6, T), rng).tasks
+    valid, test = (
+        environment.draw(5, rng.integers(5, 9, 5), rng).tasks.split_rows(3) for _ in range(2)
+    )
+    return train, valid, test
+
+
+def choose(loss: str = "absolute", seed: int = 0, T: int = 6, **options: Any) -> Selection:
+    return select_online(*instance(loss, T, seed), REGS, STEPS, loss, **options)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_candidate_is_the_transcription(loss: str) -> None:
+    train, valid, test = instance(loss)
+    found = select_online(train, valid, test, REGS, STEPS, loss)
+    pairs = [(*shots, *queries) for shots, queries in zip(*valid, strict=True)]
+    expected = online_validation(list(train), pairs, REGS, STEPS, loss, get_loss(loss).parameter)
+    np.testing.assert_allclose(found.validation_loss, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("inner", ["sgd", "erm"])
+@pytest.mark.parametrize("evaluate_with", ["sgd", "erm"])
+@pytest.mark.parametrize("loss", ["absolute", "hinge", "logistic"])
+def test_candidates_are_learned_and_evaluated_biases(
+    inner: str, evaluate_with: str, loss: str
+) -> None:
+    train, valid, test = instance(loss)
+    found = choose(loss, inner=inner, evaluate_with=evaluate_with)
+    assert found.tasks.tolist() == list(range(7))
+    for t in range(7):
+        seen = train.subset(range(t)) if t else None
+        losses = np.empty((len(REGS), len(STEPS)))
+        biases = {}
+        for i, reg in enumerate(REGS):
+            for j, step in enumerate(STEPS):
+                bias = (
+                    np.zeros(4) if seen is None else learn_bias(seen, reg, step, loss, inner).bias
+                )
+                biases[i, j] = bias
+                losses[i, j] = evaluate_bias(*valid, bias, reg, loss, evaluate_with).mean()
+        np.testing.assert_allclose(found.validation_loss[t], losses, rtol=1e-4)
+        best = divmod(int(np.argmin(found.validation_loss[t])), len(STEPS))
+        assert (found.reg[t], found.step[t]) == (REGS[best[0]], STEPS[best[1]])
+        np.testing.assert_allclose(found.bias[t], biases[best], atol=1e-4)
+        tested = evaluate_bias(*test, found.bias[t], found.reg[t], loss, evaluate_with).mean()
+        assert found.test_loss[t] == pytest.approx(tested)
+
+
+def test_ties_go_to_the_first_candidate() -> None:
+    found = choose()
+    assert np.ptp(found.validation_loss[0], axis=1).max() == 0.0  # no task yet: steps are equal
+    assert found.step[0] == STEPS[0]
+    doubled = select_online(*instance(), [0.3, 0.3], [0.5, 0.5])
+    assert np.all(doubled.validation_loss == doubled.validation_loss[:, :1, :1])
+
+
+@pytest.mark.parametrize("evaluate_with", ["sgd", "erm"])
+def test_any_number_of_threads_gives_the_same_bits(evaluate_with: str) -> None:
+    one = choose(evaluate_with=evaluate_with)
+    for jobs in (2, 3):
+        many = choose(evaluate_with=evaluate_with, n_jobs=jobs)
+        for a, b in zip(one, many, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_every_skips_evaluations_but_not_tasks() -> None:
+    full, some = choose(T=7), choose(T=7, every=3)
+    assert some.tasks.tolist() == [0, 3, 6, 7]
+    for a, b in zip(full, some, strict=True):
+        np.testing.assert_array_equal(a[some.tasks], b)
+
+
+def test_resampling_is_drawn_once_from_the_seed() -> None:
+    a, b, c = (choose(order="resample", random_state=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a.validation_loss, b.validation_loss)
+    assert np.any(a.validation_loss != c.validation_loss)
+    exact = choose(inner="erm", evaluate_with="erm", order="resample", random_state=1)
+    stream = choose(inner="erm", evaluate_with="erm")
+    np.testing.assert_array_equal(exact.validation_loss, stream.validation_loss)
+
+
+@pytest.mark.parametrize("evaluate_with", ["sgd", "erm"])
+def test_fixed_bias_tunes_only_reg(evaluate_with: str) -> None:
+    _, valid, test = instance()
+    bias = np.full(4, 4.0)
+    found = select_reg(valid, test, bias, REGS, evaluate_with=evaluate_with)
+    losses = [evaluate_bias(*valid, bias, reg, inner=evaluate_with).mean() for reg in REGS]
+    np.testing.assert_allclose(found.validation_loss, losses, rtol=1e-6)
+    assert found.reg == REGS[int(np.argmin(losses))]
+    tested = evaluate_bias(*test, bias, found.reg, inner=evaluate_with).mean()
+    assert found.test_loss == pytest.approx(tested)
+
+
+def test_float32_tasks() -> None:
+    train, valid, test = instance()
+    narrow = select_online(
+        train.astype(np.float32),
+        (valid[0].astype(np.float32), valid[1].astype(np.float32)),
+        (test[0].astype(np.float32), test[1].astype(np.float32)),
+        REGS,
+        STEPS,
+    )
+    np.testing.assert_allclose(narrow.validation_loss, choose().validation_loss, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda t, v, e: select_online(t, v, e, [], [1.0]), ValueError, "regs: .* at least one"),
+        (lambda t, v, e: select_online(t, v, e, [1.0], [0.0]), ValueError, "steps: expected numb"),
+        (lambda t, v, e: select_online(t, v[0], e, 1.0, 1.0), TypeError, "valid: expected a pair"),
+        (
+            lambda t, v, e: select_online(t, (v[0], v[1].subset([0])), e, 1.0, 1.0),
+            ValueError,
+            "valid queries: expected the tasks of shots in the same order",
+        ),
+        (
+            lambda _, v, e: select_online([(np.ones((1, 3)), [1.0])], v, e, 1.0, 1.0),
+            ValueError,
+            "valid: expected 3 features as in train, found 4",
+        ),
+        (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, "hinge"), ValueError, "hinge loss takes"),
+        (
+            lambda t, v, e: select_online(t, v, e, 1.0, 1.0, inner="x"),
+            ValueError,
+            "inner: expected",
+        ),
+        (
+            lambda t, v, e: select_online(t, v, e, 1.0, 1.0, evaluate_with="x"),
+            ValueError,
+            "evaluate_with: expected one of 'sgd', 'erm'",
+        ),
+        (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, every=0), ValueError, "every: expected"),
+        (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, order="x"), ValueError, "order: expect"),
+        (lambda _, v, e: select_reg(v, e, [1.0], 1.0), ValueError, "bias: expected length 4"),
+    ],
+)
+def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(*instance())
