@@ -1,11 +1,11 @@
-# `make demo` and `make test` are all a newcomer needs: each sets up .venv first.
+# `make reproduce` and `make test` are all a newcomer needs: each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: reproduce test lint bench clean
 
-demo: .venv/ready
-	$(BIN)/python examples/head_start.py
+reproduce: .venv/ready
+	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
 
 test: lint
 	$(BIN)/pytest -n 2
@@ -18,6 +18,7 @@ lint: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/selection.py
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -25,5 +26,5 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results
 	find src tests benchmarks examples -name __pycache__ -type d -exec rm -rf {} +

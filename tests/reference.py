@@ -101,6 +101,27 @@ def average_with_weights(iterates: Array, weights: Array) -> Array:
     return np.asarray(weights @ iterates[:-1] / weights.sum())
 
 
+def algorithm_4(X: Data, y: Data, h: Data, lam: float, iterations: int = 2000) -> Array:
+    """The paper's Algorithm 4 (FISTA on the dual) for the absolute loss, until a gap of 1e-6."""
+    n = len(y)
+    gamma = lam / (n * np.square(X).sum(axis=1).max())
+    u = p = np.zeros(n)
+    t = 1.0
+    w: Array = h.astype(np.float64)
+    for _ in range(iterations):
+        step = p - gamma * (X @ (X.T @ p) / lam - X @ h)
+        new = np.clip(n * step - n * gamma * y, -1.0, 1.0) / n
+        w = np.asarray(h - X.T @ new / lam, np.float64)
+        primal = np.abs(X @ w - y).mean() + lam / 2.0 * np.sum((w - h) ** 2)
+        v = X.T @ new
+        if primal + new @ y + v @ v / (2.0 * lam) - h @ v < 1e-6:
+            break
+        after = (1.0 + np.sqrt(1.0 + 4.0 * t * t)) / 2.0
+        p = new + (t - 1.0) / after * (new - u)
+        u, t = new, after
+    return w
+
+
 def online_validation(
     train: Sequence[tuple[Data, Data]],
     valid: Sequence[tuple[Data, Data, Data, Data]],

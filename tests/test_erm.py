@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import algorithm_4
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC, LinearSVR
@@ -77,6 +78,14 @@ def test_coordinate_descent_is_fista(p: Problem) -> None:
         distance = np.linalg.norm(exact.weights - slow.weights)
         bound = np.sqrt(2.0 * exact.gap / p.lam) + np.sqrt(2.0 * slow.gap / p.lam)
         assert distance <= bound + 1e-9 * (1.0 + np.abs(exact.weights).max())
+
+
+@pytest.mark.parametrize("reg", [0.1, 1.0, 10.0])
+def test_fista_is_the_transcription(reg: float) -> None:
+    X, y = synthetic(8, 5, get_loss("absolute"))
+    h = np.full(5, 3.0)
+    ours = biased_erm(X, y, h, reg, solver="fista", tol=1e-6 / min(1.0, reg))
+    np.testing.assert_allclose(ours.weights, algorithm_4(X, y, h, reg), atol=1e-9)
 
 
 def test_the_operator_norm_needs_fewer_iterations() -> None:

@@ -32,6 +32,7 @@ from headstart.meta import (
     start_bias,
     task_weights,
 )
+from headstart.selection import RegSelection, Selection, select_online, select_reg
 from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
 from headstart.tasks import TaskSet
 
@@ -43,6 +44,8 @@ __all__ = [
     "biased_erm",
     "learn_bias",
     "evaluate_bias",
+    "select_online",
+    "select_reg",
     "task_weights",
     "start_bias",
     "continue_bias",
@@ -53,6 +56,8 @@ __all__ = [
     "ERMResult",
     "BiasResult",
     "BiasState",
+    "Selection",
+    "RegSelection",
     "theory",
     "get_loss",
     "LOSSES",

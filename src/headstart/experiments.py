@@ -237,7 +237,7 @@ class Store:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 curve = Curve(
                     arrays["tasks"], arrays["loss"], arrays["accuracy"], float(arrays["seconds"])
                 )

@@ -55,7 +55,7 @@ def title(method: str) -> str:
 
 def draw(experiment: Experiment, curves: dict[str, Curves]) -> Figure:
     """Test loss against the number of observed tasks: means, and one standard deviation."""
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
     for method, runs in curves.items():
         color = COLORS[METHODS[method].bias]
@@ -71,7 +71,7 @@ def draw(experiment: Experiment, curves: dict[str, Curves]) -> Figure:
     axes.set_title(f"{experiment.name.replace('-', ' ')}, {_runs(curves)} runs", fontsize=11)
     axes.set_xlim(0, experiment.n_tasks)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, ncols=2, fontsize=9)
+    figure.legend(loc="outside lower center", frameon=False, ncols=4, fontsize=9)
     return figure
 
 

@@ -1,0 +1,98 @@
+"""How fast the online validation is, as ratios measured in one run: ``make bench``.
+
+Full scale is the paper's synthetic regression: 100 candidates, 100 validation tasks with
+10 rows to learn from and 100 to test on, d = 30.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from core import best, report
+from reference import algorithm_2, algorithm_4, online_validation
+from threadpoolctl import threadpool_limits
+
+from headstart.environments import RegressionEnvironment
+from headstart.experiments import EXPERIMENTS, Piece, Store, run_pieces
+from headstart.selection import select_online
+
+GRID = np.geomspace(1e-6, 1e3, 10)
+
+
+def main() -> None:
+    environment, rng = RegressionEnvironment(), np.random.default_rng(0)
+    train = environment.draw(200, 10, rng).tasks
+    valid, test = (environment.draw(T, 110, rng).tasks.split_rows(10) for T in (100, 200))
+    H = rng.standard_normal((30, 100))
+
+    def bare() -> None:
+        for _ in range(len(train) + 1):
+            valid[1].X @ H
+
+    def ours() -> None:
+        select_online(train, valid, test, GRID, GRID)
+
+    ours()
+    with threadpool_limits(1, user_api="blas"):
+        seconds, products = best(ours, bare, repeat=5)
+    report("online validation over its bare products", f"{seconds / products:.2f}x", "at most 2.5x")
+    against_transcriptions()
+    cores_over_one()
+
+
+def against_transcriptions() -> None:
+    """A slice: 3 tasks, 4 candidates, 10 validation tasks."""
+    environment, rng = RegressionEnvironment(), np.random.default_rng(0)
+    train = environment.draw(3, 10, rng).tasks
+    valid, test = (environment.draw(10, 110, rng).tasks.split_rows(10) for _ in range(2))
+    pairs = [(*s, *q) for s, q in zip(*valid, strict=True)]
+    regs, steps = [0.01, 0.1], [0.1, 1.0]
+
+    def exact() -> None:
+        for reg in regs:
+            for step in steps:
+                path = algorithm_2(list(train), reg, step, "absolute", 0.0, np.zeros(30))
+                for t in range(len(path)):
+                    for X, y, X_new, y_new in pairs:
+                        w = algorithm_4(X, y, path[: t + 1].mean(axis=0), reg)
+                        np.abs(X_new @ w - y_new).mean()
+
+    for inner in ("sgd", "erm"):
+        select_online(train, valid, test, regs, steps, inner=inner, evaluate_with=inner)
+    sgd, erm = best(
+        lambda: select_online(train, valid, valid, regs, steps),
+        lambda: select_online(train, valid, valid, regs, steps, inner="erm", evaluate_with="erm"),
+    )
+    naive, fista = best(
+        lambda: online_validation(list(train), pairs, regs, steps, "absolute", 0.0), exact, repeat=2
+    )
+    report(
+        "SGD-SGD over its NumPy transcription, on a slice", f"{naive / sgd:.0f}x", "at least 100x"
+    )
+    report(
+        "ERM-ERM over its NumPy transcription, on a slice", f"{fista / erm:.0f}x", "at least 300x"
+    )
+
+
+def cores_over_one() -> None:
+    """Pieces of the experiments on one core and on two."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return
+    e = replace(EXPERIMENTS["synthetic-regression"], n_tasks=200)
+    pieces = [Piece(e, "ltl-sgd-sgd", seed) for seed in range(4)]
+    seconds = []
+    for jobs in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            start = perf_counter()
+            list(run_pieces(pieces, {e: Store(Path(folder), e, print)}, jobs))
+            seconds.append(perf_counter() - start)
+    report("experiments: two cores over one", f"{seconds[0] / seconds[1]:.2f}x", "at least 1.7x")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headstart import datasets
+from headstart.datasets import DataUnavailableError, load_lenk
+
+here = pytest.mark.skipif(
+    not (Path(os.environ.get("HEADSTART_DATA", "/nowhere")) / datasets.LENK).is_file(),
+    reason="HEADSTART_DATA does not name a folder with lenk_data.mat",
+)
+
+
+@here
+def test_the_survey() -> None:
+    shots, queries = load_lenk()
+    assert (len(shots), len(queries), shots.n_features) == (180, 180, 14)
+    assert set(shots.sizes) == {8}
+    assert set(queries.sizes) == {4}
+    assert np.all(shots.X[:, 0] == 1.0)
+    assert set(np.unique(shots.X)) == {-1.0, 1.0}
+    assert (shots.y.min(), shots.y.max()) == (0.0, 10.0)
+    for X, _ in queries:  # everybody was tested on the same four computers
+        np.testing.assert_array_equal(X, queries[0][0])
+    assert any(np.any(shots[0][0] != X) for X, _ in shots)  # but rated others in other orders
+
+
+@here
+def test_ratings_become_labels() -> None:
+    ratings, labels = load_lenk()[0], load_lenk(threshold=5.0)[0]
+    np.testing.assert_array_equal(labels.y, np.where(ratings.y >= 5.0, 1.0, -1.0))
+
+
+def test_a_folder_without_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    with pytest.raises(DataUnavailableError, match=r"lenk_data.mat: HEADSTART_DATA is .*; put"):
+        load_lenk()
+
+
+def test_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    (tmp_path / datasets.LENK).write_bytes(b"something else")
+    with pytest.raises(DataUnavailableError, match=r"not the file of the published .*SHA-256"):
+        load_lenk()
+
+
+def test_no_network_and_no_pooch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+
+    def fail(*_: Any, **__: Any) -> str:
+        raise ConnectionError("no route")
+
+    fake = SimpleNamespace(retrieve=fail, os_cache=lambda _: Path())
+    monkeypatch.setitem(sys.modules, "pooch", fake)
+    with pytest.raises(DataUnavailableError, match=r"could not be downloaded .*; put .* set HEAD"):
+        load_lenk()
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DataUnavailableError, match=r"pooch, which would download it, is not"):
+        load_lenk()
+
+
+def test_a_download_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pooch brings is read; that it brings the right file is pooch's check and ours."""
+    monkeypatch.delenv("HEADSTART_DATA", raising=False)
+    asked: dict[str, Any] = {}
+
+    def retrieve(url: str, **options: Any) -> str:
+        asked.update(url=url, **options)
+        (tmp_path / "brought").write_bytes(b"not it")
+        return str(tmp_path / "brought")
+
+    fake = SimpleNamespace(retrieve=retrieve, os_cache=lambda _: tmp_path)
+    monkeypatch.setitem(sys.modules, "pooch", fake)
+    with pytest.raises(DataUnavailableError, match=r"brought: not the file"):
+        load_lenk()
+    assert asked["url"].endswith("prolearner/onlineLTL/raw/master/data/lenk_data.mat")
+    assert asked["known_hash"] == f"sha256:{datasets.LENK_SHA256}"
