@@ -9,6 +9,7 @@ import pytest
 
 import headstart
 from headstart import (
+    Loss,
     SGDState,
     TaskSet,
     biased_erm,
@@ -104,8 +105,12 @@ def test_options(function: Any, change: Any, error: Any, message: str) -> None:
         (
             {"tasks": [(X, 2 * y)], "loss": "hinge"},
             ValueError,
-            "y: the hinge loss takes labels -1 and .1, found 2 in row 0",
+            "y: the hinge loss takes labels -1 and .1, found 2 in row 0 of task 0",
         ),
+        ({"step": 1e308}, ValueError, "step: the bias grew beyond all numbers with step 1e.308"),
+        ({"n_jobs": 0}, ValueError, "n_jobs: expected None or an integer other than 0, found 0"),
+        ({"reg": 10**400}, ValueError, "reg: expected a finite number > 0, found inf"),
+        ({"loss": Loss()}, TypeError, "loss: expected one of .* or a Loss instance, found Loss"),
     ],
 )
 def test_learn_bias(change: Any, error: Any, message: str) -> None:
@@ -152,6 +157,32 @@ def test_learn_bias(change: Any, error: Any, message: str) -> None:
 def test_the_rest(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_results_are_told_from_vectors_and_states() -> None:
+    learned: Any = learn_bias(TASKS, 1.0, 1.0)
+    with pytest.raises(
+        TypeError, match=r"bias: expected a vector, found BiasResult; use its \.bias"
+    ):
+        evaluate_bias(TASKS, TASKS, learned, 1.0)
+    with pytest.raises(TypeError, match="state: expected a BiasState from start_bias"):
+        continue_bias(learned, TASKS, 1.0, 1.0)
+
+
+def test_enormous_counts_are_no_trouble() -> None:
+    same = learn_bias(TASKS, 1.0, 1.0, batch_size=2)
+    for batch in (2**63, 10**30):
+        again = learn_bias(TASKS, 1.0, 1.0, batch_size=batch)
+        np.testing.assert_array_equal(again.bias, same.bias)
+    task_weights(TASKS, h, 1.0, n_jobs=10**30)
+    assert biased_erm(X, y, h, 1.0, max_iter=10**30).converged
+
+
+def test_options_are_checked_even_where_they_do_not_matter() -> None:
+    for wrong in ({"predictor": "best"}, {"order": "random"}):
+        options: dict[str, Any] = {"inner": "erm", **wrong}
+        with pytest.raises(ValueError, match="expected one of"):
+            evaluate_bias(TASKS, TASKS, h, 1.0, **options)
 
 
 def test_public_names_exist() -> None:

@@ -110,6 +110,9 @@ def test_indexing_ends() -> None:
     assert ts[-1][1].tolist() == [2, 3]
     with pytest.raises(IndexError, match="task 2 of a set of 2"):
         ts[2]
+    several: Any = slice(0, 2)
+    with pytest.raises(TypeError, match="position is an integer, found slice"):
+        ts[several]
     with pytest.raises(IndexError, match="task 7 of a set of 2"):
         ts.subset([0, 7])
 
@@ -139,7 +142,7 @@ nan = float("nan")
         ([[1.0], [nan]], [1, 2], [0, 0], ValueError, "X: .* found nan in row 1, column 0"),
         ([[1.0], [2.0]], [1, np.inf], [0, 0], ValueError, "y: .* found inf in row 1"),
         ([["a"], ["b"]], [1, 2], [0, 0], TypeError, "X: expected an array of numbers, found dtype"),
-        ([[None], [{}]], [1, 2], [0, 0], TypeError, "X: .* objects that are not numbers"),
+        ([[None], [{}]], [1, 2], [0, 0], TypeError, "X: .* found list "),
         (np.ones((2, 1), complex), [1, 2], [0, 0], TypeError, "X: .* found dtype complex128"),
         (np.empty((0, 1)), [], [], ValueError, "X: expected at least one row"),
         (np.empty((2, 0)), [1, 2], [0, 0], ValueError, "X: expected at least one column"),
@@ -147,12 +150,45 @@ nan = float("nan")
         ([[1.0], [2.0]], [1, 2], [nan, 0.0], ValueError, "groups: .* found nan in row 0"),
         ([[1.0], [2.0]], [1, 2], [[], []], TypeError, "groups: expected hashable ids.*list"),
         ([[1.0], [2.0]], [1, 2], np.eye(2), ValueError, r"groups: .* found shape \(2, 2\)"),
+        (np.ma.masked_equal([[1.0], [2.0]], 2.0), [1, 2], [0, 0], ValueError, "X: .* masked"),
+        ([[1.0], [2.0]], [1, 2], {0: 1, 1: 1}, TypeError, "groups: .* column of ids, found dict"),
+        ([[1.0], [2.0]], [1, 2], {0, 1}, TypeError, "groups: .* column of ids, found set"),
+        ([[10**400], [1]], [1, 2], [0, 0], TypeError, "X: expected an array of numbers"),
         ([[1.0], [2.0]], [1, 2], "ab", TypeError, "groups: expected a column of ids, found str"),
     ],
 )
 def test_from_arrays_errors(X: Any, y: Any, groups: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         TaskSet.from_arrays(X, y, groups)
+
+
+def test_scattered_rows_are_named_as_the_user_has_them() -> None:
+    X, y = np.ones((6, 2)), np.ones(6)
+    X[4, 1] = y[5] = nan
+    with pytest.raises(ValueError, match="X: .* found nan in row 4, column 1"):
+        TaskSet.from_arrays(X, np.ones(6), list("bacbac"))
+    with pytest.raises(ValueError, match="y: .* found nan in row 5"):
+        TaskSet.from_arrays(np.ones((6, 2)), y, list("bacbac"))
+
+
+def test_labels_too_large_for_the_inputs_type() -> None:
+    with pytest.raises(ValueError, match="y: expected finite numbers, found inf in row 1"):
+        TaskSet.from_arrays(np.ones((2, 1), np.float32), [1.0, 1e300], [0, 0])
+
+
+@pytest.mark.parametrize("offsets", [[0, 100], [0, 1, 3], [1, 3], [0, 3, 3]])
+def test_offsets_that_do_not_fit_are_refused(offsets: list[int]) -> None:
+    with pytest.raises(ValueError, match="offsets: expected increasing int64 numbers"):
+        TaskSet(np.eye(3), np.ones(3), np.array(offsets), np.zeros(1, np.int64))
+
+
+def test_the_arrays_are_read_only_views() -> None:
+    X = np.eye(2)
+    ts = TaskSet.from_arrays(X, [1, 2], [0, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        ts.X[0, 0] = 2.0
+    X[0, 0] = 3.0  # the user's own array stays writable, and shared
+    assert ts.X[0, 0] == 3.0
 
 
 def test_pandas_like_missing_ids_are_refused() -> None:
@@ -192,7 +228,9 @@ def test_other_errors() -> None:
         ts.split_rows(0)
     with pytest.raises(ValueError, match="indices: expected positions or a mask of 2 tasks"):
         ts.subset([])
-    with pytest.raises(ValueError, match="ids: expected 2 different ids"):
+    with pytest.raises(ValueError, match="ids: expected 2 different ids, found 1 among 2"):
         TaskSet.from_list([([[1.0]], [1.0])] * 2, ids=["a", "a"])
+    with pytest.raises(ValueError, match="ids: expected an id in every row, found None in row 1"):
+        TaskSet.from_list([([[1.0]], [1.0])] * 2, ids=["a", None])
     with pytest.raises(ValueError, match="order: expected one of 'stream', 'resample'"):
         ts.rows("random")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -36,7 +39,10 @@ def check_number(
     wanted += f" and < {below:g}" if below < math.inf else ""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name}: expected {wanted}, found {_described(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not (math.isfinite(number) and above < number < below and number >= at_least):
         raise ValueError(f"{name}: expected {wanted}, found {number:g}")
     return number
@@ -65,6 +71,8 @@ def check_choice(name: str, value: object, choices: Sequence[str], also: str = "
 
 def check_array(name: str, value: ArrayLike, ndim: int) -> NDArray[np.generic]:
     """`value` as an array of real numbers with `ndim` axes; finiteness is not looked at."""
+    if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).any():
+        raise ValueError(f"{name}: expected an array without masked entries")
     try:
         array = np.asarray(value)
     except ValueError:
@@ -74,9 +82,9 @@ def check_array(name: str, value: ArrayLike, ndim: int) -> NDArray[np.generic]:
     if array.dtype.kind == "O":  # say, a list holding numpy scalars and Python numbers
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(
-                f"{name}: expected an array of numbers, found objects that are not numbers"
+                f"{name}: expected an array of numbers, found {_described(value)}"
             ) from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected an array of numbers, found dtype {array.dtype}")
@@ -105,12 +113,19 @@ def as_floats(
         for first in range(0, rows.size, ROWS_AT_ONCE):
             block = slice(first, first + ROWS_AT_ONCE)
             floats[block] = array[rows[block]]
-    check_finite(name, floats)
-    return floats
+    check_finite(name, floats, rows)
+    return read_only(floats)
 
 
-def check_finite(name: str, array: FloatArray) -> None:
-    """Raise at the first NaN or infinity, naming its place."""
+def read_only(array: FloatArray) -> FloatArray:
+    """A view that cannot be written: kernels are compiled for such, so for one kind only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_finite(name: str, array: FloatArray, rows: NDArray[np.intp] | None = None) -> None:
+    """Raise at the first NaN or infinity, naming its place; `rows` says where rows came from."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum(dtype=np.float64)):  # one pass, no temporary
             return
@@ -118,17 +133,31 @@ def check_finite(name: str, array: FloatArray) -> None:
         wrong = np.argwhere(~np.isfinite(array[first : first + ROWS_AT_ONCE]))
         if len(wrong):
             row, *column = wrong[0].tolist()
-            place = f"row {first + row}" + (f", column {column[0]}" if column else "")
             found = array[(first + row, *column)]
+            origin = first + row if rows is None else rows[first + row]
+            place = f"row {origin}" + (f", column {column[0]}" if column else "")
             raise ValueError(f"{name}: expected finite numbers, found {found} in {place}")
 
 
 def check_task(X: ArrayLike, y: ArrayLike, where: str = "") -> tuple[FloatArray, FloatArray]:
     """One task's inputs and labels, of one float type, of equal length, not empty."""
     inputs = as_floats(f"{where}X", X, 2)
-    labels = as_floats(f"{where}y", y, 1).astype(inputs.dtype, copy=False)
+    labels = as_labels(f"{where}y", y, inputs)
     check_rows(inputs, labels, where)
     return inputs, labels
+
+
+def as_labels(
+    name: str, value: ArrayLike, X: FloatArray, rows: NDArray[np.intp] | None = None
+) -> FloatArray:
+    """Finite labels in the float type of the inputs they belong to."""
+    floats = as_floats(name, value, 1, rows=rows)
+    if floats.dtype == X.dtype:
+        return floats
+    with np.errstate(over="ignore"):
+        labels = floats.astype(X.dtype)
+    check_finite(name, labels, rows)  # float64 labels may be too large for float32 inputs
+    return read_only(labels)
 
 
 def check_rows(X: NDArray[np.generic], y: NDArray[np.generic], where: str = "") -> None:
@@ -143,6 +172,8 @@ def check_rows(X: NDArray[np.generic], y: NDArray[np.generic], where: str = "") 
 
 def check_bias(name: str, bias: ArrayLike, n_features: int) -> NDArray[np.float64]:
     """A vector of length `n_features`, as float64."""
+    if hasattr(bias, "bias"):
+        raise TypeError(f"{name}: expected a vector, found {type(bias).__name__}; use its .bias")
     vector = as_floats(name, bias, 1).astype(np.float64)
     if vector.size != n_features:
         raise ValueError(f"{name}: expected length {n_features}, found {vector.size}")
@@ -175,10 +206,19 @@ def check_jobs(n_jobs: object) -> int:
     """Number of threads: None is 1, negative counts back from the number of cores (-1: all)."""
     if n_jobs is None:
         return 1
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs: expected None or an integer other than 0, found {n_jobs!r}")
     count = int(n_jobs)
-    return count if count > 0 else max(1, cores() + 1 + count)
+    return min(count, 1024) if count > 0 else max(1, cores() + 1 + count)
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that called into the package."""
+    package, level = str(Path(__file__).parent), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def _described(value: object) -> str:

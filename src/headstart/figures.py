@@ -95,8 +95,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; margin: 2rem auto; max
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 table { border-collapse: collapse; font-size: .9rem; margin: 1rem 0; }
 th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-td.text { text-align: left; }
+th:first-child, td:first-child { text-align: left; white-space: nowrap; }
+th.text, td.text { text-align: left; }
 img { max-width: 100%; } .holds { color: #1b7837; } .fails { color: #b2182b; }
 .open { color: #777; } footer { color: #777; font-size: .85rem; margin-top: 3rem; }
 """
@@ -133,8 +133,8 @@ def _claims_table(claims: list[Claim]) -> str:
         for c in claims
     )
     return (
-        "<h2>What the paper claims</h2><table><tr><th>experiment<th>claim<th>numbers<th>verdict"
-        f"{rows}</table>"
+        "<h2>What the paper claims</h2><table><tr><th>experiment<th class=text>claim"
+        f"<th class=text>numbers<th>verdict{rows}</table>"
     )
 
 

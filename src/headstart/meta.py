@@ -31,8 +31,8 @@ from headstart.erm import erm_weights
 from headstart.losses import Loss, Objective, get_loss
 from headstart.losses.scalar import phi, score
 from headstart.minibatch import take_rounds
-from headstart.sgd import sgd_pass, sgd_weights
-from headstart.tasks import Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest
+from headstart.sgd import PREDICTORS, sgd_pass, sgd_weights
+from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest
 
 INNER = ["sgd", "erm"]
 TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
@@ -56,8 +56,9 @@ class BiasResult(NamedTuple):
 class BiasState(NamedTuple):
     """Algorithm 2 in progress, between two batches of tasks.
 
-    `continue_bias` takes it further. Cutting a stream of tasks at any multiple of
-    `batch_size` and continuing gives the bits of one uncut run.
+    `start_bias` makes one and `continue_bias` takes it further. Cutting a stream of tasks at
+    any multiple of `batch_size` and continuing gives the bits of one uncut run; with
+    ``order="resample"``, if all calls share one `numpy.random.Generator`.
 
     Attributes
     ----------
@@ -133,6 +134,11 @@ def continue_bias(
     [1.] [1.]
     """
     task_set = as_task_set(tasks)
+    if not isinstance(state, BiasState):
+        raise TypeError(
+            "state: expected a BiasState from start_bias or continue_bias, "
+            f"found {type(state).__name__}"
+        )
     if task_set.n_features != state.last.size:
         raise ValueError(
             f"tasks: expected {state.last.size} features as in the state, "
@@ -159,7 +165,8 @@ def _advance(
 ) -> BiasState:
     _, objective = _checked(tasks, reg, loss, inner)
     rate = check_number("step", step, at_least=0.0)
-    batch = check_count("batch_size", batch_size)
+    batch = min(check_count("batch_size", batch_size), len(tasks))
+    jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
     h, total = state.last.copy(), state.total.copy()
     rows = tasks.rows(order, random_state)
     if inner == "sgd" and batch == 1:
@@ -167,8 +174,12 @@ def _advance(
             last = min(first + TASKS_A_CALL, len(tasks))
             _sgd_stream(rows, objective, rate, first, last, h, total, path)
     else:
-        jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
         take_rounds(rows, objective, inner, batch, rate, h, total, path, jobs)
+    if not np.isfinite(total).all():
+        raise ValueError(
+            f"step: the bias grew beyond all numbers with step {rate:g} and reg {objective.lam:g}; "
+            "use a smaller step, a larger reg, or scale the columns of X"
+        )
     return BiasState(h, total, state.steps + -(-len(tasks) // batch))
 
 
@@ -176,7 +187,7 @@ def _checked(tasks: TaskSet, reg: float, loss: str | Loss, inner: str) -> tuple[
     check_choice("inner", inner, INNER)
     chosen = get_loss(loss)
     objective = chosen.regularised(reg)
-    chosen.check_labels(tasks.y)
+    chosen.check_labels(tasks.y, tasks.place)
     return chosen, objective
 
 
@@ -204,6 +215,9 @@ def learn_bias(
     step : float >= 0
         Meta step size :math:`\gamma`.
     loss : str or Loss
+        One of `LOSSES`: "absolute", "epsilon_insensitive", "pinball", "huber" for numbers,
+        "hinge", "smoothed_hinge", "logistic" for labels -1 and +1; or an instance with its
+        parameter.
     inner : {"sgd", "erm"}
         Meta-gradients from one pass of Algorithm 1, or exact ones.
     initial : array-like of shape (d,), optional
@@ -268,8 +282,12 @@ def task_weights(
     ----------
     tasks : TaskSet, or list of pairs (X, y)
     bias : array-like of shape (d,)
+    reg, loss, inner, order, random_state
+        As in `learn_bias`.
     predictor : {"average", "last", "suffix", "poly"}
         What Algorithm 1 returns, see `weights_from_dual`; of no meaning for ``"erm"``.
+    n_jobs : int, optional
+        Threads over the tasks; -1 for all cores.
 
     Returns
     -------
@@ -282,6 +300,8 @@ def task_weights(
     """
     task_set = as_task_set(tasks)
     _, objective = _checked(task_set, reg, loss, inner)
+    check_choice("predictor", predictor, PREDICTORS)
+    check_choice("order", order, ORDERS)
     h, jobs = check_bias("bias", bias, task_set.n_features), check_jobs(n_jobs)
     if inner == "erm":
         return erm_weights(task_set, h, objective, n_jobs=jobs)
@@ -322,7 +342,8 @@ def evaluate_bias(
     ----------
     shots, queries : TaskSet, or list of pairs (X, y)
         The same tasks in the same order, as `TaskSet.split_rows` gives them.
-    bias : array-like of shape (d,)
+    bias, reg, loss, inner, predictor, order, random_state, n_jobs
+        As in `task_weights`.
 
     Returns
     -------

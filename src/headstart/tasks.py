@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from headstart._checks import (
     FloatArray,
     as_floats,
+    as_labels,
     check_array,
     check_choice,
     check_count,
@@ -19,6 +20,7 @@ from headstart._checks import (
     check_rows,
     check_task,
     first_row,
+    read_only,
 )
 from headstart._jit import kernel
 
@@ -50,8 +52,9 @@ class TaskSet:
     """A set of tasks, each a small data set ``(X_t, y_t)`` with its id.
 
     Task t owns the rows ``offsets[t]`` to ``offsets[t + 1]`` of the stacked `X` and `y`.
-    Build one with `from_arrays` or `from_list`, which check the data; float32 stays
-    float32, anything else becomes float64.
+    Build one with `from_arrays` or `from_list`, which check the data; float32 inputs stay
+    float32, anything else becomes float64, and labels take the type of the inputs. The
+    arrays are views that cannot be written.
 
     Attributes
     ----------
@@ -79,6 +82,22 @@ class TaskSet:
     offsets: NDArray[np.int64]
     ids: Ids
 
+    def __post_init__(self) -> None:
+        cuts = self.offsets
+        if not (
+            cuts.dtype == np.int64
+            and len(cuts) == len(self.ids) + 1 > 1
+            and cuts[0] == 0
+            and cuts[-1] == len(self.X) == len(self.y)
+            and np.all(cuts[1:] > cuts[:-1])
+        ):
+            raise ValueError(
+                "offsets: expected increasing int64 numbers from 0 to the number of rows, one "
+                "more than there are ids; TaskSet.from_arrays and from_list make them"
+            )
+        for name in ("X", "y"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     @classmethod
     def from_arrays(
         cls, X: ArrayLike, y: ArrayLike, groups: ArrayLike | Iterable[Hashable]
@@ -98,7 +117,7 @@ class TaskSet:
         """
         inputs, labels = check_array("X", X, 2), check_array("y", y, 1)
         check_rows(inputs, labels)
-        ids, codes = _encode(groups)
+        ids, codes = _encode("groups", groups)
         if codes.size != len(inputs):
             raise ValueError(
                 f"groups: expected one id per row of X ({len(inputs)}), found {codes.size}"
@@ -108,8 +127,7 @@ class TaskSet:
         adjacent = bool(np.all(codes[1:] >= codes[:-1]))
         order = None if adjacent else np.argsort(codes, kind="stable")
         stacked = as_floats("X", inputs, 2, rows=order)
-        stacked_y = as_floats("y", labels, 1, rows=order).astype(stacked.dtype, copy=False)
-        return cls(stacked, stacked_y, offsets, ids)
+        return cls(stacked, as_labels("y", labels, stacked, order), offsets, ids)
 
     @classmethod
     def from_list(
@@ -122,6 +140,8 @@ class TaskSet:
         >>> TaskSet.from_list([([[1.0, 0.0]], [1.0]), ([[0.0, 1.0], [1.0, 1.0]], [2.0, 3.0])])
         TaskSet(2 tasks, 3 rows, 2 features, 1 to 2 rows a task)
         """
+        if not isinstance(tasks, Iterable):
+            raise TypeError(f"tasks: expected (X, y) pairs, found {type(tasks).__name__}")
         pairs = []
         for t, pair in enumerate(tasks):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -136,10 +156,14 @@ class TaskSet:
         offsets = np.zeros(len(pairs) + 1, np.int64)
         np.cumsum([len(y) for _, y in pairs], out=offsets[1:])
         names = _id_array("ids", range(len(pairs)) if ids is None else ids)
-        if names.size != len(pairs) or len(set(names.tolist())) != len(pairs):
-            raise ValueError(f"ids: expected {len(pairs)} different ids, found {names.tolist()!r}")
+        different, _ = _encode("ids", names)
+        if names.size != len(pairs) or different.size != len(pairs):
+            raise ValueError(
+                f"ids: expected {len(pairs)} different ids, "
+                f"found {different.size} among {names.size}"
+            )
         stacked = np.concatenate([X for X, _ in pairs])
-        labels = np.concatenate([y for _, y in pairs]).astype(stacked.dtype, copy=False)
+        labels = as_labels("y", np.concatenate([y for _, y in pairs]), stacked)
         return cls(stacked, labels, offsets, names)
 
     def __len__(self) -> int:
@@ -147,6 +171,8 @@ class TaskSet:
 
     def __getitem__(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Views of the inputs and labels of task number `t`."""
+        if not isinstance(t, int | np.integer):
+            raise TypeError(f"a task's position is an integer, found {t!r}; see subset for several")
         if not -len(self) <= t < len(self):
             raise IndexError(f"task {t} of a set of {len(self)}")
         rows = slice(*self.offsets[[t % len(self), t % len(self) + 1]].tolist())
@@ -185,6 +211,11 @@ class TaskSet:
             within = check_generator(random_state).random(len(self.X)) * np.repeat(sizes, sizes)
             drawn = within.astype(np.int64) + np.repeat(self.offsets[:-1], sizes)
         return Rows(self.X, self.y, self.offsets, drawn)
+
+    def place(self, row: int) -> str:
+        """Which row of which task a stacked row is, in words."""
+        t = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"row {row - self.offsets[t]} of task {_said(self.ids[t])}"
 
     def resampled(self, random_state: object = None) -> TaskSet:
         """As many rows of every task as it has, drawn from them with replacement."""
@@ -232,7 +263,7 @@ class TaskSet:
         short = first_row(self.sizes <= n)
         if short is not None:
             raise ValueError(
-                f"n_train: {n} rows leave no query in task {self.ids[short]!r}, which has "
+                f"n_train: {n} rows leave no query in task {_said(self.ids[short])}, which has "
                 f"{self.sizes[short]}; drop such tasks with ts.subset(ts.sizes > {n})"
             )
         every = np.arange(len(self))
@@ -277,9 +308,13 @@ def check_same_tasks(shots: TaskSet, queries: TaskSet, name: str = "queries") ->
         )
 
 
-def _encode(groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.intp]]:
+def _said(i: object) -> str:
+    return repr(i.item() if isinstance(i, np.generic) else i)
+
+
+def _encode(name: str, groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.intp]]:
     """The different ids in order of first appearance, and each row's position among them."""
-    column = _id_array("groups", groups)
+    column = _id_array(name, groups)
     if column.dtype.kind == "O":
         missing = np.fromiter(map(_is_missing, column), np.bool_, column.size)
         starts = np.arange(column.size)  # comparing neighbours may not give a bool
@@ -287,12 +322,12 @@ def _encode(groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.int
         missing = np.asarray(column != column)
         starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])[: column.size]
     if (row := first_row(missing)) is not None:
-        raise ValueError(f"groups: expected an id in every row, found {column[row]} in row {row}")
+        raise ValueError(f"{name}: expected an id in every row, found {column[row]} in row {row}")
     position: dict[Hashable, int] = {}
     try:
         found = [position.setdefault(i, len(position)) for i in column[starts].tolist()]
     except TypeError as error:
-        raise TypeError(f"groups: expected hashable ids, found {error}") from None
+        raise TypeError(f"{name}: expected hashable ids, found {error}") from None
     codes = np.asarray(found, np.intp)
     newest = np.maximum.accumulate(codes)
     first = starts[np.r_[True, newest[1:] > newest[:-1]][: codes.size]]
@@ -313,7 +348,7 @@ def _id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
         if column.ndim != 1:
             raise ValueError(f"{name}: expected a 1-D array of ids, found shape {column.shape}")
         return column
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
+    if isinstance(ids, str | Mapping | Set) or not isinstance(ids, Iterable):
         raise TypeError(f"{name}: expected a column of ids, found {type(ids).__name__}")
     items = list(ids)
     kinds = {type(i) for i in items}

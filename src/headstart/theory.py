@@ -276,7 +276,8 @@ def certificate(
     Parameters
     ----------
     dual : array-like of shape (n,)
-        The subgradients, as `biased_sgd` returns them.
+        The subgradients, as `biased_sgd` returns them for ``order="stream"``; for the dual of
+        `biased_erm`, give it times n.
     weights : array-like of shape (d,), optional
         The point w; the last iterate of Algorithm 1 if not given.
 

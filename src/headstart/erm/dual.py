@@ -24,6 +24,8 @@ from headstart._jit import kernel
 from headstart.losses import Objective
 from headstart.losses.scalar import fenchel_gap, score, sign_of
 
+SMALL = 64  # columns: up to here Newton systems are set up in the weights
+
 
 class Workspace(NamedTuple):
     """Scratch of the solvers, allocated once for many tasks."""
@@ -36,14 +38,16 @@ class Workspace(NamedTuple):
     free: NDArray[np.int64]  # rows with curvature
     g: Vector  # gradient in w
     step: Vector  # Newton direction in w
-    system: NDArray[np.float64]  # Newton matrix, of the smaller of the two sizes
+    best_w: Vector  # the point of the smallest gap so far
+    best_b: Vector
+    system: NDArray[np.float64]  # Newton matrix
     rhs: Vector
 
 
 @kernel
 def workspace(n: int, d: int) -> Workspace:
     """Scratch for tasks of up to `n` rows and `d` columns."""
-    m = min(n, d)
+    m = d if d <= SMALL else min(n, d)
     return Workspace(
         np.empty(n),
         np.empty(n),
@@ -53,6 +57,8 @@ def workspace(n: int, d: int) -> Workspace:
         np.empty(n, np.int64),
         np.empty(d),
         np.empty(d),
+        np.empty(d),
+        np.empty(n),
         np.empty((m, m)),
         np.empty(m),
     )
@@ -84,6 +90,15 @@ def add(c: float, X: FloatArray, i: int, w: Vector) -> None:
     """``w += c x_i``."""
     for j in range(w.size):
         w[j] += c * X[i, j]
+
+
+@kernel
+def rounding(X: FloatArray, y: FloatArray, h: Vector) -> float:
+    """A gap no larger than this is what rounding leaves of 0."""
+    size = 0.0
+    for i in range(len(y)):
+        size += abs(dot(X, i, h)) + abs(y[i])
+    return 1e-13 * size / len(y)
 
 
 @kernel

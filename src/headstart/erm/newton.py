@@ -6,17 +6,21 @@ import math
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.erm.dual import Workspace, add, dot, dot_rows, solve_in_place
+from headstart.erm.dual import SMALL, Workspace, add, dot, dot_rows, rounding, solve_in_place
 from headstart.losses import Objective
 from headstart.losses.scalar import fenchel_gap, prox_conjugate, prox_slope, score, sign_of
 
 
 @kernel
 def newton_direction(X: FloatArray, ridge: float, work: Workspace, n_free: int) -> None:
-    """``step = -(ridge I + sum_free curve_i x_i x_i^T)^{-1} g``, solved on the smaller side."""
+    """``step = -(ridge I + sum_free curve_i x_i x_i^T)^{-1} g``.
+
+    Solved in the weights, or with many columns and few free rows in those rows: that is
+    cheaper, but loses digits where the rows are ill-conditioned.
+    """
     d, g, step, free, curve = len(work.g), work.g, work.step, work.free, work.curve
     A, r = work.system, work.rhs
-    if n_free < d:
+    if n_free < d and d > SMALL:
         for k in range(n_free):
             for m in range(k + 1):
                 A[k, m] = dot_rows(X, free[k], free[m])
@@ -80,11 +84,15 @@ def polish(
     h: Vector,
     w: Vector,
     b: Vector,
+    gap: float,
     target: float,
     max_steps: int,
     work: Workspace,
 ) -> tuple[float, int]:
     """Semismooth Newton steps on the dual with a vanishing proximal term.
+
+    Begins at the primal point w of b, whose gap is `gap`, and ends at the best point met:
+    at the target, or when a hundred steps have brought nothing better.
 
     With centre p and width delta, ``b_i(s) = argmin_b phi*(b) - b s + delta (b - p_i)^2 / 2``
     is a prox of the conjugate, and what remains is a smooth convex problem in w,
@@ -103,7 +111,12 @@ def polish(
         s[i] = score(code, dot(X, i, w), y[i])
         center[i] = b[i]
         delta += abs(s[i]) / n
-    delta = max(0.1 * delta, 1e-10)
+    delta = max(0.1 * delta, 1e7 * rounding(X, y, h))
+    # b is s / delta up to a prox: a smaller delta would only magnify the rounding of s, and
+    # moving the centre converges fast without it.
+    smallest = 1e-5 * delta
+    best, since = gap, 0
+    work.best_w[:], work.best_b[:n] = w, b
     for iteration in range(max_steps + 1):
         n_free = 0
         for j in range(h.size):
@@ -121,19 +134,24 @@ def polish(
         infeasible = 0.0
         for j in range(h.size):
             infeasible += g[j] * g[j] / (2.0 * n * ridge)
-        gap = fenchel + infeasible
-        if gap <= target or iteration == max_steps:
+        gap, since = fenchel + infeasible, since + 1
+        if gap < best:
+            best, since = gap, 0
+            work.best_w[:], work.best_b[:n] = w, b
+        if best <= target or iteration == max_steps or since == 100:
             break
         if infeasible <= 0.1 * fenchel:
             for i in range(n):
                 center[i] = b[i]
-            delta = max(0.1 * delta, 1e-14)
+            delta = max(0.1 * delta, smallest)
+            continue
         newton_direction(X, ridge, work, n_free)
         for i in range(n):
             ds[i] = dot(X, i, step) * sign_of(code, y[i])
         t = line_search(objective, h, w, delta, work, n)
-        for i in range(n):
-            s[i] += t * ds[i]
         for j in range(h.size):
             w[j] += t * step[j]
-    return gap, iteration
+        for i in range(n):  # from w, not by adding t ds: the gap is to be that of w
+            s[i] = score(code, dot(X, i, w), y[i])
+    w[:], b[:] = work.best_w, work.best_b[:n]
+    return best, iteration

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +17,18 @@ from headstart._checks import (
     check_count,
     check_number,
     check_task,
+    warn_user,
 )
 from headstart._jit import kernel, run_blocks
 from headstart.erm.coordinate import coordinate_pass, free_step
-from headstart.erm.dual import Workspace, dot_rows, gap_at_kkt, primal_from_dual, workspace
+from headstart.erm.dual import (
+    Workspace,
+    dot_rows,
+    gap_at_kkt,
+    primal_from_dual,
+    rounding,
+    workspace,
+)
 from headstart.erm.fista import fista
 from headstart.erm.newton import polish
 from headstart.losses import Loss, Objective, get_loss
@@ -37,10 +44,13 @@ class ERMResult(NamedTuple):
     Attributes
     ----------
     weights : the minimiser w of the regularised empirical risk, up to `gap`
-    dual : u in the paper's scaling, ``reg (w - bias) = -X^T u`` at the solution
-    gap : primal minus dual value; ``|w - w_exact|^2 <= 2 gap / reg``
+    dual : u in the paper's scaling, ``reg (w - bias) = -X^T u`` at the solution; times n it
+        is on the scale of the subgradients that `biased_sgd` returns
+    gap : primal minus dual value, before weights are rounded to the data's float type;
+        ``|w - w_exact|^2 <= 2 gap / reg``
     n_iter : passes over the rows, or Newton steps
-    converged : whether ``gap <= tol * min(1, reg)``
+    converged : whether ``gap <= tol * min(1, reg)``, or it is what rounding leaves of 0: 1e-13
+        times the mean of ``|<x, bias>| + |y|``
     """
 
     weights: FloatArray
@@ -61,12 +71,15 @@ def solve_task(
     target: float,
     max_iter: int,
     work: Workspace,
-) -> tuple[float, int]:
+) -> tuple[float, int, bool]:
     """Minimise a task's regularised risk from the dual point `b`; fill `w` and `b`.
 
     Coordinate descent goes on until a pass leaves the same rows free as the one before;
-    a Newton step on those then ends most tasks. `polish` takes the others.
+    a Newton step on those then ends most tasks. `polish` takes the others. Returns the gap,
+    the number of passes and steps, and whether the gap is at the target, or at what rounding
+    leaves of it.
     """
+    target = max(target, rounding(X, y, h))
     primal_from_dual(X, y, objective, h, b, w)
     for i in range(len(y)):
         work.norms[i] = dot_rows(X, i, i)
@@ -80,9 +93,10 @@ def solve_task(
         if settled or done == 1 or done == max_iter:
             gap = gap_at_kkt(X, y, objective, w, b)
             if gap <= target or done == max_iter:
-                return gap, done
-    gap, steps = polish(X, y, objective, h, w, b, target, max_iter - PASSES, work)
-    return gap, PASSES + steps
+                return gap, done, gap <= target
+    gap = gap_at_kkt(X, y, objective, w, b)
+    gap, steps = polish(X, y, objective, h, w, b, gap, target, max_iter - PASSES, work)
+    return gap, PASSES + steps, gap <= target
 
 
 def biased_erm(
@@ -115,6 +129,7 @@ def biased_erm(
         Stop when the duality gap is at most ``tol * min(1, reg)``. The paper stops at a
         gap of 1e-6 whatever reg is, which for small reg says little about the weights.
     max_iter : int
+        Passes over the rows and Newton steps at most, or iterations of FISTA.
     smoothness : {"radius", "operator"}
         FISTA's bound on the dual's curvature: the paper's ``n R^2 / reg`` with R the
         largest norm of a row, or the operator norm ``|X|^2 / reg``, which takes about
@@ -137,7 +152,7 @@ def biased_erm(
     """
     check_choice("solver", solver, ["cd", "fista"])
     check_choice("smoothness", smoothness, ["radius", "operator"])
-    check_count("max_iter", max_iter)
+    max_iter = min(check_count("max_iter", max_iter), 2**31)
     chosen = get_loss(loss)
     objective = chosen.regularised(reg)
     target = check_number("tol", tol, above=0.0) * min(1.0, objective.lam)
@@ -148,7 +163,9 @@ def biased_erm(
     w, b = np.empty(d), np.zeros(n)
     if solver == "cd":
         work = workspace(n, d)
-        gap, n_iter = solve_task(inputs, labels, objective, h, w, b, target, max_iter, work)
+        gap, n_iter, converged = solve_task(
+            inputs, labels, objective, h, w, b, target, max_iter, work
+        )
     else:
         wide = inputs.astype(np.float64, copy=False)
         curvature = (
@@ -157,21 +174,25 @@ def biased_erm(
             else np.square(wide).sum(axis=1).max()
         )
         eta = objective.lam / curvature if curvature > 0.0 else 1.0
+        target = max(target, rounding(inputs, labels, h))
         gap, n_iter = fista(inputs, labels, objective, h, w, b, eta, target, max_iter)
-    converged = gap <= target
+        converged = gap <= target
     if not converged:
-        _warn(f"{n_iter} iterations", gap, target)
+        _warn(f"not solved after {n_iter} iterations", gap, target, "raise max_iter, ")
     dual = (b * labels if chosen.binary else b) / n
     kept = inputs.dtype
     return ERMResult(w.astype(kept), dual.astype(kept), float(gap), int(n_iter), bool(converged))
 
 
-def _warn(where: str, gap: float, target: float) -> None:
-    warnings.warn(
-        f"duality gap {gap:.1e} after {where} is above tol * min(1, reg) = {target:.1e}; "
-        "raise max_iter or tol, or use a larger reg",
+def _warn(where: str, gap: float, target: float, remedy: str = "") -> None:
+    remedy += (
+        "scale the columns of X to similar sizes, or use a larger reg"
+        if gap < math.inf
+        else "numbers overflow: scale the columns of X down, or use a larger reg"
+    )
+    warn_user(
+        f"{where}: duality gap {gap:.1e} is above tol * min(1, reg) = {target:.1e}; {remedy}",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 
@@ -187,11 +208,12 @@ def solve_one(
     max_iter: int,
     work: Workspace,
 ) -> float:
-    """Solve task `t` of a set from the dual point 0; fill `w`, return the gap."""
+    """Solve task `t` of a set from the dual point 0; fill `w`, return the gap, or 0 if solved."""
     begin, end = rows.offsets[t], rows.offsets[t + 1]
     X, y, dual = rows.X[begin:end], rows.y[begin:end], b[: end - begin]
     dual[:] = 0.0
-    return solve_task(X, y, objective, h, w, dual, target, max_iter, work)[0]
+    gap, _, converged = solve_task(X, y, objective, h, w, dual, target, max_iter, work)
+    return 0.0 if converged else gap
 
 
 @kernel
@@ -233,7 +255,7 @@ def erm_weights(
 
 
 def warn_of_gaps(gaps: Vector, target: float) -> None:
-    """Warn once if some tasks' gaps are above the target."""
-    open_tasks = int(np.count_nonzero(~(gaps <= target)))
-    if open_tasks:
-        _warn(f"the last iteration of {open_tasks} of {gaps.size} tasks", gaps.max(), target)
+    """Warn if tasks were left unsolved: `gaps` is 0 where one was solved."""
+    unsolved = int(np.count_nonzero(gaps))
+    if unsolved:
+        _warn(f"{unsolved} of {gaps.size} tasks not solved", gaps.max(), target)

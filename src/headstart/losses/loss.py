@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -124,11 +125,14 @@ class Loss:
         """``argmin_u eta l*(u) + (u - point)^2 / 2``, elementwise, for ``eta > 0``."""
         return self._apply(PROX, point, target, check_number("eta", eta, above=0.0))
 
-    def check_labels(self, y: NDArray[np.floating]) -> None:
-        """Raise if a label is outside the loss's domain."""
+    def check_labels(
+        self, y: NDArray[np.floating], place: Callable[[int], str] = "row {}".format
+    ) -> None:
+        """Raise if a label is outside the loss's domain; `place` tells where a row is."""
         if self.binary and (wrong := first_row(np.abs(y) != 1.0)) is not None:
             raise ValueError(
-                f"y: the {self.name} loss takes labels -1 and +1, found {y[wrong]:g} in row {wrong}"
+                f"y: the {self.name} loss takes labels -1 and +1, found {y[wrong]:g} "
+                f"in {place(wrong)}"
             )
 
     def _apply(
@@ -226,6 +230,6 @@ def get_loss(loss: str | Loss) -> Loss:
     >>> get_loss("pinball")
     Pinball(tau=0.5)
     """
-    if isinstance(loss, Loss):
+    if isinstance(loss, Loss) and type(loss) is not Loss:
         return loss
     return LOSSES[check_choice("loss", loss, list(LOSSES), "or a Loss instance")]()

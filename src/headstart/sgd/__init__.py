@@ -11,10 +11,18 @@ Every output is ``h - X^T a`` for some ``a`` proportional to the subgradients, w
 """
 
 from headstart.sgd.batch import sgd_batch
-from headstart.sgd.one_pass import SGDResult, biased_sgd, sgd_pass, sgd_weights, weights_from_dual
+from headstart.sgd.one_pass import (
+    PREDICTORS,
+    SGDResult,
+    biased_sgd,
+    sgd_pass,
+    sgd_weights,
+    weights_from_dual,
+)
 from headstart.sgd.stream import SGDState
 
 __all__ = [
+    "PREDICTORS",
     "SGDResult",
     "SGDState",
     "biased_sgd",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import FloatArray, Vector, as_floats, check_bias, check_task
+from headstart._checks import FloatArray, Vector, as_floats, check_task
 from headstart._jit import kernel
 from headstart.losses import Loss, get_loss
 from headstart.losses.scalar import score, sign_of, slope
@@ -60,6 +60,7 @@ def sgd_batch(
     regs : array-like
         Broadcast against the leading axes of `biases`: (m, d) with (m,) pairs them,
         (m, 1, d) with (p,) tries every reg with every bias.
+    loss : str or Loss
 
     Returns
     -------
@@ -75,8 +76,8 @@ def sgd_batch(
     chosen = get_loss(loss)
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
-    many = np.asarray(biases, np.float64)
-    check_bias("biases", many.reshape(-1), many.size)
+    given = as_floats("biases", np.atleast_1d(np.asarray(biases)), np.ndim(biases) or 1)
+    many = given.astype(np.float64)
     if many.ndim == 0 or many.shape[-1] != inputs.shape[1]:
         raise ValueError(
             f"biases: expected last axis {inputs.shape[1]} (columns of X), found {many.shape}"

@@ -30,7 +30,8 @@ class SGDResult(NamedTuple):
     ----------
     average : mean of the iterates ``w_1, ..., w_n``, the paper's estimator
     last : the iterate ``w_{n+1}``
-    dual : the subgradients ``u_1, ..., u_n``, one per visited row
+    dual : the subgradients ``u_1, ..., u_n``, one per visited row (with ``order="resample"``
+        these are the drawn rows)
     """
 
     average: FloatArray
