@@ -156,9 +156,7 @@ def test_smooth_losses_against_scipy(loss: Loss, reg: float, n: int, d: int) -> 
 
 def test_not_converging_is_said() -> None:
     X, y = synthetic(60, 8, get_loss("absolute"))
-    message = (
-        "not solved after 3 iterations: duality gap .* is above tol .* = 1.0e-08; raise max_iter"
-    )
+    message = "not solved after 3 iterations: duality gap .* above tol .* = 1.0e-08; raise max_iter"
     for solver in ("cd", "fista"):
         with pytest.warns(ConvergenceWarning, match=message) as caught:
             result = biased_erm(X, y, np.zeros(8), 1e-2, solver=solver, max_iter=3)

@@ -107,7 +107,7 @@ def test_options(function: Any, change: Any, error: Any, message: str) -> None:
             ValueError,
             "y: the hinge loss takes labels -1 and .1, found 2 in row 0 of task 0",
         ),
-        ({"step": 1e308}, ValueError, "step: the bias grew beyond all numbers with step 1e.308"),
+        ({"tasks": [(X, y)] * 50, "step": 1e308}, ValueError, "step: the bias grew beyond all"),
         ({"n_jobs": 0}, ValueError, "n_jobs: expected None or an integer other than 0, found 0"),
         ({"reg": 10**400}, ValueError, "reg: expected a finite number > 0, found inf"),
         ({"loss": Loss()}, TypeError, "loss: expected one of .* or a Loss instance, found Loss"),
@@ -161,9 +161,7 @@ def test_the_rest(call: Any, error: Any, message: str) -> None:
 
 def test_results_are_told_from_vectors_and_states() -> None:
     learned: Any = learn_bias(TASKS, 1.0, 1.0)
-    with pytest.raises(
-        TypeError, match=r"bias: expected a vector, found BiasResult; use its \.bias"
-    ):
+    with pytest.raises(TypeError, match="bias: expected a vector, found BiasResult"):
         evaluate_bias(TASKS, TASKS, learned, 1.0)
     with pytest.raises(TypeError, match="state: expected a BiasState from start_bias"):
         continue_bias(learned, TASKS, 1.0, 1.0)

@@ -165,9 +165,9 @@ def test_from_arrays_errors(X: Any, y: Any, groups: Any, error: Any, message: st
 def test_scattered_rows_are_named_as_the_user_has_them() -> None:
     X, y = np.ones((6, 2)), np.ones(6)
     X[4, 1] = y[5] = nan
-    with pytest.raises(ValueError, match="X: .* found nan in row 4, column 1"):
+    with pytest.raises(ValueError, match=r"X: .* found nan in row 4, column 1"):
         TaskSet.from_arrays(X, np.ones(6), list("bacbac"))
-    with pytest.raises(ValueError, match="y: .* found nan in row 5"):
+    with pytest.raises(ValueError, match=r"y: .* found nan in row 5"):
         TaskSet.from_arrays(np.ones((6, 2)), y, list("bacbac"))
 
 
