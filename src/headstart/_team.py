@@ -25,7 +25,7 @@ from headstart._jit import kernel
 Clock = NDArray[np.int64]
 
 LINE = 8  # counters apart, so that each has a cache line of its own
-SPINS = 1_000_000  # about a millisecond
+SPINS = 100_000  # about a tenth of a millisecond
 ROUNDS_A_CALL = 4096  # then back to Python, where an interrupt can be noticed
 
 
