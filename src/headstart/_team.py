@@ -25,12 +25,13 @@ from headstart._jit import kernel
 Clock = NDArray[np.int64]
 
 LINE = 8  # counters apart, so that each has a cache line of its own
-SPINS = 100_000  # about a tenth of a millisecond
+SPINS, FEW_SPINS = 1_000_000, 50_000  # about a millisecond, and a twentieth of one
+PATIENCE = 32  # long waits after which cores are taken to be shared, and waits kept short
 ROUNDS_A_CALL = 4096  # then back to Python, where an interrupt can be noticed
 
 
 def new_clock(members: int) -> Clock:
-    """Counters at 0: [0] counts rounds opened, [LINE (m + 1)] rounds finished by member m."""
+    """Counters at 0: rounds opened [0], long waits [1], rounds member m finished [LINE (m + 1)]."""
     return np.zeros(LINE * (members + 1), np.int64)
 
 
@@ -86,9 +87,10 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
 
 @kernel
 def _reached(clock: Clock, place: int, count: int) -> bool:
-    for _ in range(SPINS):
+    for _ in range(SPINS if clock[1] < PATIENCE else FEW_SPINS):
         if load_acquire(clock, place) >= count:
             return True
+    clock[1] += 1
     return False
 
 
