@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from headstart._checks import Vector
+from headstart._checks import FloatArray, Vector
 from headstart.datasets import load_lenk
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 from headstart.meta import task_weights
@@ -164,15 +164,12 @@ class Piece:
         e, method = self.experiment, METHODS[self.method]
         data = draw_data(e, self.seed)
         train, valid, test = data.train, data.valid, data.test
-        if e.order == "resample":
-            rng = _generator(e, self.seed, "rows")
-            train = train.resampled(rng) if method.inner == "sgd" else train
-            if method.evaluate_with == "sgd":
-                valid, test = ((shots.resampled(rng), q) for shots, q in (valid, test))
+        rng = _generator(e, self.seed, "rows")
         tasks = np.arange(e.n_tasks + 1)
         if method.bias == "ltl":
             chosen = select_online(
-                train, valid, test, e.grid, e.grid, e.loss, method.inner, method.evaluate_with
+                *(train, valid, test, e.grid, e.grid, e.loss),
+                *(method.inner, method.evaluate_with, e.order, rng),
             )
             loss = chosen.test_loss
             winners = list(zip(chosen.bias, chosen.reg, strict=True))
@@ -180,22 +177,27 @@ class Piece:
             bias = np.zeros(train.n_features) if method.bias == "itl" else data.oracle_bias
             if bias is None:
                 raise ValueError(f"{self.method}: the mean of {e.name} is not known")
-            fixed = select_reg(valid, test, bias, e.grid, e.loss, method.evaluate_with)
+            fixed = select_reg(
+                valid, test, bias, e.grid, e.loss, method.evaluate_with, e.order, rng
+            )
             loss = np.full(len(tasks), fixed.test_loss)
             winners = [(bias, fixed.reg)]
         hits = np.empty(0)
         if e.loss == "hinge":
-            found = [_accuracy(test, b, r, e.loss, method.evaluate_with) for b, r in winners]
+            shots = test[0].resampled(rng) if e.order == "resample" else test[0]
+            found = [
+                _accuracy(task_weights(shots, b, r, e.loss, method.evaluate_with), test[1])
+                for b, r in winners
+            ]
             hits = np.broadcast_to(found, len(tasks)).copy()
         return Curve(tasks, loss, hits, perf_counter() - start)
 
 
-def _accuracy(test: Pair, bias: Vector, reg: float, loss: str, inner: str) -> float:
-    shots, queries = test
-    W = task_weights(shots, bias, float(reg), loss, inner)
-    scores = np.einsum("id,id->i", queries.X, np.repeat(W, queries.sizes, axis=0))
-    right = np.where(scores > 0.0, 1.0, -1.0) == queries.y
-    return float(np.mean(np.add.reduceat(right, queries.offsets[:-1]) / queries.sizes))
+def _accuracy(W: FloatArray, queries: TaskSet) -> float:
+    """Share of right signs on queries, of which every task has as many."""
+    T, d = W.shape
+    scores = queries.X.reshape(T, -1, d) @ W[:, :, None]
+    return float(np.mean((scores.ravel() > 0.0) == (queries.y > 0.0)))
 
 
 def methods_of(experiment: Experiment, methods: list[str]) -> list[str]:

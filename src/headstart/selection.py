@@ -26,9 +26,9 @@ from headstart._checks import (
 from headstart._jit import kernel, run_blocks
 from headstart.erm import MAX_ITER, TOLERANCE, solve_task, workspace
 from headstart.losses import Loss, Objective, get_loss
-from headstart.losses.scalar import phi, score
+from headstart.losses.many import sum_losses
 from headstart.meta import INNER, evaluate_bias
-from headstart.sgd.batch import gram_pass
+from headstart.sgd.batch import drawn_gram_pass, gram_pass
 from headstart.sgd.one_pass import AVERAGE, averaging
 from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest
 
@@ -75,13 +75,20 @@ class Candidates(NamedTuple):
 
 
 @kernel
-def _learn_sgd(rows: Rows, t: int, candidates: Candidates) -> None:
-    """Update every candidate's bias with task t, meta-gradients by Algorithm 1."""
+def _learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int64]) -> None:
+    """Update every candidate's bias with task t, meta-gradients by Algorithm 1.
+
+    `drawn` has a column of row numbers for each candidate, or is empty: each row in turn.
+    """
     H, lams, gammas, code, c = candidates
     begin, end = rows.offsets[t], rows.offsets[t + 1]
     X, n, (d, m) = rows.X[begin:end], end - begin, H.shape
     U, G = np.empty((n, m)), np.empty((d, m))
-    gram_pass(np.dot(X, X.T), np.dot(X, H), rows.y[begin:end], lams, code, c, U)
+    K, P, y = np.dot(X, X.T), np.dot(X, H), rows.y[begin:end]
+    if drawn.size > 0:
+        drawn_gram_pass(K, P, y, drawn, lams, code, c, U)
+    else:
+        gram_pass(K, P, y, lams, code, c, U)
     np.dot(X.T, U, G)
     for j in range(d):
         for q in range(m):
@@ -111,14 +118,10 @@ def _query_losses(
 ) -> None:
     """Mean loss on task t's queries of every column of weights."""
     begin, end = queries.offsets[t], queries.offsets[t + 1]
-    n, m = end - begin, W.shape[1]
+    n = end - begin
     np.dot(queries.X[begin:end], W, Z[:n])
-    out[:] = 0.0
-    for i in range(n):
-        label = queries.y[begin + i]
-        for q in range(m):
-            out[q] += phi(code, c, score(code, Z[i, q], label))
-    for q in range(m):
+    sum_losses(code, c, Z, queries.y, begin, n, out)
+    for q in range(out.size):
         out[q] /= n
 
 
@@ -210,8 +213,9 @@ def select_online(
     inner, evaluate_with : {"sgd", "erm"}
         The within-task algorithm of the meta-gradients, and of validation and test.
     order : {"stream", "resample"}
-        Which rows Algorithm 1 visits. ``"resample"`` draws them once for every task, so
-        that all candidates see the same.
+        Which rows Algorithm 1 visits. With ``"resample"`` every candidate draws its own
+        rows of a training task, as a run of its own would; those of validation and test
+        tasks are drawn once.
     every : int
         Evaluate after every so many tasks, and after the last.
     n_jobs : int, optional
@@ -234,9 +238,10 @@ def select_online(
     chosen, rng, jobs = get_loss(loss), check_generator(random_state), check_jobs(n_jobs)
     apart = check_count("every", every)
     grid = np.meshgrid(_grid("regs", regs), _grid("steps", steps), indexing="ij")
-    tasks = _prepared(as_task_set(train), chosen, inner, order, rng)
     trial = _prepared_pair("valid", valid, chosen, evaluate_with, order, rng)
     final = _prepared_pair("test", test, chosen, evaluate_with, order, rng)
+    tasks = as_task_set(train).astype(np.float64)
+    chosen.check_labels(tasks.y, tasks.place)
     T, d, m = len(tasks), tasks.n_features, grid[0].size
     for name, (shots, _) in (("valid", trial), ("test", final)):
         if shots.n_features != d:
@@ -245,13 +250,20 @@ def select_online(
     H, total = np.zeros((d, m)), np.zeros((d, m))
     lams, gammas = grid[0].ravel(), grid[1].ravel()
     duals = np.zeros((m, len(trial[0].X)))
-    rows, learn = tasks.rows(), _learn_sgd if inner == "sgd" else _learn_erm
+    rows, drawn = tasks.rows(), np.empty((0, m), np.int64)
     seen = [t for t in range(T + 1) if t % apart == 0 or t == T]
     validation, best, biases, tested = [], [], [], []
     with threadpool_limits(1, user_api="blas"):
         for t in range(T + 1):
             if t > 0:
-                learn(rows, t - 1, Candidates(H, lams, gammas, chosen.code, chosen.parameter))
+                now = Candidates(H, lams, gammas, chosen.code, chosen.parameter)
+                if inner == "erm":
+                    _learn_erm(rows, t - 1, now)
+                else:
+                    if order == "resample":
+                        n = int(tasks.sizes[t - 1])
+                        drawn = rng.integers(n, size=(n, m))
+                    _learn_sgd(rows, t - 1, now, drawn)
             total += H
             if t % apart != 0 and t != T:
                 continue
@@ -342,23 +354,17 @@ def _grid(name: str, values: ArrayLike) -> Vector:
     return grid
 
 
-def _prepared(
-    tasks: TaskSet, loss: Loss, inner: str, order: str, rng: np.random.Generator
-) -> TaskSet:
-    """The tasks in float64, labels checked, rows drawn if Algorithm 1 is to visit such."""
-    loss.check_labels(tasks.y)
-    if inner == "sgd" and check_choice("order", order, ORDERS) == "resample":
-        tasks = tasks.resampled(rng)
-    return tasks.astype(np.float64)
-
-
 def _prepared_pair(
     name: str, pair: Pair, loss: Loss, evaluate_with: str, order: str, rng: np.random.Generator
 ) -> tuple[TaskSet, TaskSet]:
+    """Shots and queries in float64 and checked, rows drawn if Algorithm 1 is to visit such."""
     check_choice("evaluate_with", evaluate_with, INNER)
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"{name}: expected a pair (shots, queries), found {type(pair).__name__}")
     shots, queries = as_task_set(pair[0]), as_task_set(pair[1])
     check_same_tasks(shots, queries, f"{name} queries")
-    loss.check_labels(queries.y)
-    return _prepared(shots, loss, evaluate_with, order, rng), queries.astype(np.float64)
+    for tasks in (shots, queries):
+        loss.check_labels(tasks.y, tasks.place)
+    if check_choice("order", order, ORDERS) == "resample" and evaluate_with == "sgd":
+        shots = shots.resampled(rng)
+    return shots.astype(np.float64), queries.astype(np.float64)

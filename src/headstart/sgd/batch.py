@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from headstart._checks import FloatArray, Vector, as_floats, check_task
 from headstart._jit import kernel
 from headstart.losses import Loss, get_loss
+from headstart.losses.many import fill_slopes
 from headstart.losses.scalar import score, sign_of, slope
 from headstart.sgd.one_pass import SGDResult, weights_from_dual
 
@@ -24,16 +25,44 @@ def gram_pass(
 ) -> None:
     """The subgradients of Algorithm 1 from ``K = X X^T`` and ``P = X H``, a column a bias."""
     n, m = P.shape
-    drift = np.empty(m)  # K[k, :k] U[:k], by which the predictions have moved from P
+    z = np.empty(m)
     for k in range(n):
-        drift[:] = 0.0
+        z[:] = 0.0
         for i in range(k):
-            for j in range(m):
-                drift[j] += K[k, i] * U[i, j]
-        sign, scale = sign_of(code, y[k]), 1.0 / max(k, 1)
-        for j in range(m):
-            z = P[k, j] - scale / lams[j] * drift[j]
-            U[k, j] = sign * slope(code, c, score(code, z, y[k]))
+            for q in range(m):
+                z[q] += K[k, i] * U[i, q]
+        scale = 1.0 / max(k, 1)
+        for q in range(m):
+            z[q] = P[k, q] - scale / lams[q] * z[q]
+        fill_slopes(code, c, z, y[k], U, k)
+
+
+@kernel
+def drawn_gram_pass(
+    K: NDArray[np.float64],
+    P: NDArray[np.float64],
+    y: FloatArray,
+    drawn: NDArray[np.int64],
+    lams: Vector,
+    code: int,
+    c: float,
+    U: NDArray[np.float64],
+) -> None:
+    """As `gram_pass`, each bias visiting the rows in its column of `drawn`.
+
+    Row i of U sums the subgradients of all visits to row i.
+    """
+    n, m = drawn.shape
+    u = np.empty(n)
+    U[:] = 0.0
+    for q in range(m):
+        for k in range(n):
+            row, drift = drawn[k, q], 0.0
+            for i in range(k):
+                drift += K[row, drawn[i, q]] * u[i]
+            z = P[row, q] - drift / (max(k, 1) * lams[q])
+            u[k] = sign_of(code, y[row]) * slope(code, c, score(code, z, y[row]))
+            U[row, q] += u[k]
 
 
 def sgd_batch(
