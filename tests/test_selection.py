@@ -94,7 +94,13 @@ def test_every_skips_evaluations_but_not_tasks() -> None:
         np.testing.assert_array_equal(a[some.tasks], b)
 
 
-def test_resampling_is_drawn_once_from_the_seed() -> None:
+def test_every_candidate_draws_its_own_training_rows() -> None:
+    drawn = select_online(*instance(), [0.3, 0.3], [0.5], order="resample", random_state=1)
+    assert np.all(drawn.validation_loss[0, 0] == drawn.validation_loss[0, 1])
+    assert np.any(drawn.validation_loss[:, 0] != drawn.validation_loss[:, 1])
+
+
+def test_resampling_follows_the_seed() -> None:
     a, b, c = (choose(order="resample", random_state=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(a.validation_loss, b.validation_loss)
     assert np.any(a.validation_loss != c.validation_loss)
