@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from headstart._files import write_aside
 from headstart.cli import app
 from headstart.experiments import (
     EXPERIMENTS,
@@ -28,7 +29,6 @@ from headstart.experiments import (
     Store,
     draw_data,
     methods_of,
-    write_aside,
 )
 from headstart.selection import select_online
 

@@ -11,6 +11,7 @@ array([4., 2.])
 
 from headstart import theory
 from headstart.erm import ERMResult, biased_erm
+from headstart.estimators import MetaClassifier, MetaRegressor, TaskClassifier, TaskRegressor
 from headstart.losses import (
     LOSSES,
     Absolute,
@@ -39,6 +40,10 @@ from headstart.tasks import TaskSet
 __version__ = "0.1.0"
 
 __all__ = [
+    "MetaRegressor",
+    "MetaClassifier",
+    "TaskRegressor",
+    "TaskClassifier",
     "TaskSet",
     "biased_sgd",
     "biased_erm",

@@ -7,7 +7,6 @@ run that was stopped goes on from them and ends with the same numbers as one tha
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from headstart._checks import FloatArray, Vector
+from headstart._files import write_aside
 from headstart.datasets import load_lenk
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 from headstart.meta import task_weights
@@ -203,17 +203,6 @@ def _accuracy(W: FloatArray, queries: TaskSet) -> float:
 def methods_of(experiment: Experiment, methods: list[str]) -> list[str]:
     """Those of the methods that the experiment has: MEAN needs a known mean."""
     return [m for m in methods if experiment.has_mean or METHODS[m].bias != "mean"]
-
-
-def write_aside(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it there in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part{path.suffix}")
-    try:
-        write(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def settings(experiment: Experiment, methods: list[str]) -> dict[str, object]:

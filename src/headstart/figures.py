@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from headstart._checks import Vector
+from headstart._files import write_aside
 from headstart.claims import Claim
-from headstart.experiments import METHODS, Experiment, write_aside
+from headstart.experiments import METHODS, Experiment
 
 matplotlib.use("Agg")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headstart._files import write_aside
 from headstart.claims import Claim, check_claims, check_gains
 from headstart.datasets import DataUnavailableError
 from headstart.experiments import (
@@ -25,7 +26,6 @@ from headstart.experiments import (
     methods_of,
     run_pieces,
     settings,
-    write_aside,
 )
 from headstart.figures import Curves, draw, save_figure, write_report
 

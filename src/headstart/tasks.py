@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,10 +23,9 @@ from headstart._checks import (
     read_only,
 )
 from headstart._jit import kernel
+from headstart.ids import Ids, encode, id_array
 
 ORDERS = ["stream", "resample"]
-
-Ids = NDArray[np.generic]
 
 
 class Rows(NamedTuple):
@@ -117,7 +116,7 @@ class TaskSet:
         """
         inputs, labels = check_array("X", X, 2), check_array("y", y, 1)
         check_rows(inputs, labels)
-        ids, codes = _encode("groups", groups)
+        ids, codes = encode("groups", groups)
         if codes.size != len(inputs):
             raise ValueError(
                 f"groups: expected one id per row of X ({len(inputs)}), found {codes.size}"
@@ -155,8 +154,8 @@ class TaskSet:
             raise ValueError("tasks: expected at least one task, found none")
         offsets = np.zeros(len(pairs) + 1, np.int64)
         np.cumsum([len(y) for _, y in pairs], out=offsets[1:])
-        names = _id_array("ids", range(len(pairs)) if ids is None else ids)
-        different, _ = _encode("ids", names)
+        names = id_array("ids", range(len(pairs)) if ids is None else ids)
+        different, _ = encode("ids", names)
         if names.size != len(pairs) or different.size != len(pairs):
             raise ValueError(
                 f"ids: expected {len(pairs)} different ids, "
@@ -310,48 +309,3 @@ def check_same_tasks(shots: TaskSet, queries: TaskSet, name: str = "queries") ->
 
 def _said(i: object) -> str:
     return repr(i.item() if isinstance(i, np.generic) else i)
-
-
-def _encode(name: str, groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, NDArray[np.intp]]:
-    """The different ids in order of first appearance, and each row's position among them."""
-    column = _id_array(name, groups)
-    if column.dtype.kind == "O":
-        missing = np.fromiter(map(_is_missing, column), np.bool_, column.size)
-        starts = np.arange(column.size)  # comparing neighbours may not give a bool
-    else:
-        missing = np.asarray(column != column)
-        starts = np.flatnonzero(np.r_[True, column[1:] != column[:-1]])[: column.size]
-    if (row := first_row(missing)) is not None:
-        raise ValueError(f"{name}: expected an id in every row, found {column[row]} in row {row}")
-    position: dict[Hashable, int] = {}
-    try:
-        found = [position.setdefault(i, len(position)) for i in column[starts].tolist()]
-    except TypeError as error:
-        raise TypeError(f"{name}: expected hashable ids, found {error}") from None
-    codes = np.asarray(found, np.intp)
-    newest = np.maximum.accumulate(codes)
-    first = starts[np.r_[True, newest[1:] > newest[:-1]][: codes.size]]
-    return column[first], np.repeat(codes, np.diff(np.r_[starts, column.size]))
-
-
-def _is_missing(i: object) -> bool:
-    try:
-        return i is None or bool(i != i)
-    except (TypeError, ValueError):  # pandas' NA will not say whether it equals itself
-        return True
-
-
-def _id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
-    """A 1-D array holding the ids as they are: [1, "a"] is not made two strings."""
-    if hasattr(ids, "__array__"):
-        column = np.asarray(ids)
-        if column.ndim != 1:
-            raise ValueError(f"{name}: expected a 1-D array of ids, found shape {column.shape}")
-        return column
-    if isinstance(ids, str | Mapping | Set) or not isinstance(ids, Iterable):
-        raise TypeError(f"{name}: expected a column of ids, found {type(ids).__name__}")
-    items = list(ids)
-    kinds = {type(i) for i in items}
-    if len(kinds) == 1 and kinds <= {int, float, str, bool}:
-        return np.array(items)
-    return np.fromiter(items, object, len(items))

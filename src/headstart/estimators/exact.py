@@ -1,0 +1,54 @@
+"""The bias and all own weights by exact within-task solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import FloatArray
+from headstart.losses import Loss
+from headstart.meta import continue_bias, start_bias, task_weights
+from headstart.online import CLOSED, FOLLOW, ROWS, STEPS, Pace, Stream
+from headstart.tasks import TaskSet
+
+
+def fit_exactly(
+    stream: Stream,
+    X: FloatArray,
+    y: FloatArray,
+    entity: NDArray[np.int64],
+    reg: float,
+    loss: Loss,
+    pace: Pace,
+    n_jobs: int,
+) -> None:
+    """As `Stream.fit`, with exact solutions; the intercept is that of a constant column."""
+    bias, known = stream.bias, stream.entities
+    bias.counts[ROWS] = len(y)
+    bias.squares[0] = np.einsum("id,id->", X, X, dtype=np.float64)
+    b = bias.scale if pace.metric == FOLLOW else 0.0
+    units = np.append(np.ones(X.shape[1]), b)
+    wide = np.column_stack([X, np.full(len(X), b, X.dtype)])
+    apart = (entity[1:] != entity[:-1]) | (entity[1:] < 0)
+    offsets = np.flatnonzero(np.r_[True, apart, True])
+    tasks = TaskSet(wide, y, offsets, np.arange(len(offsets) - 1))
+    state = start_bias(units.size)
+    state = continue_bias(state, _first_rows(tasks, pace.task_size), reg, pace.step, loss, "erm")
+    bias.h[:], bias.total[:] = state.last * units, state.total * units
+    bias.counts[STEPS] = state.steps
+
+    owner = entity[offsets[:-1]]
+    if len(known.rows):
+        W = task_weights(tasks.subset(owner >= 0), state.bias, reg, loss, "erm", n_jobs=n_jobs)
+        known.weights[owner[owner >= 0]] = W * units
+        known.rows[owner[owner >= 0]] = tasks.sizes[owner >= 0]
+        known.slot[:] = CLOSED
+
+
+def _first_rows(tasks: TaskSet, task_size: int) -> TaskSet:
+    """The tasks with their first `task_size` rows, or with all if that is 0."""
+    if task_size == 0:
+        return tasks
+    within = np.arange(len(tasks.y)) - np.repeat(tasks.offsets[:-1], tasks.sizes)
+    offsets = np.append(0, np.cumsum(np.minimum(tasks.sizes, task_size)))
+    return TaskSet(tasks.X[within < task_size], tasks.y[within < task_size], offsets, tasks.ids)

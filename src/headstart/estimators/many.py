@@ -1,0 +1,283 @@
+"""What `MetaRegressor` and `MetaClassifier` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from headstart._checks import (
+    FloatArray,
+    check_count,
+    check_generator,
+    check_jobs,
+    check_number,
+    read_only,
+)
+from headstart.estimators.base import Estimator, only_streams
+from headstart.estimators.exact import fit_exactly
+from headstart.estimators.inputs import read_inputs, take_group
+from headstart.estimators.known import InMemory, Stored
+from headstart.ids import Column, IdIndex, read_ids
+from headstart.losses import get_loss
+from headstart.online import FOLLOW, ROWS, STEPS, Pace, Stream, predictions
+
+Counts = NDArray[np.int64]
+
+
+class Progress(NamedTuple):
+    """How far `learn` has come."""
+
+    rows: int
+    tasks: int
+
+
+class Meta(Estimator):
+    """Many tasks: Algorithm 2, and every entity's own weights."""
+
+    step: float
+    group: str | int | None
+    task_size: int | None
+    n_jobs: int | None
+    random_state: object
+    n_features_in_: int
+
+    __metadata_request__fit: ClassVar = {"groups": True}
+    __metadata_request__partial_fit: ClassVar = {"groups": True}
+    __metadata_request__predict: ClassVar = {"groups": True}
+    __metadata_request__score: ClassVar = {"groups": True}
+
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+        """Learn the bias from all tasks, then every task's own weights from that bias.
+
+        Tasks are taken in the order in which their ids first appear, or in a random one if
+        `random_state` is given. The bias is that of `partial_fit` with the same tasks one
+        after another, and `finish`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, d)
+        y : array-like of shape (rows,)
+        groups : array-like of shape (rows,), optional
+            Whose row it is; not needed with `group`. A row without an id (None, NaN, or all
+            rows if there are no groups) is a task of its own.
+        """
+        objective, pace = self._objective(), self._pace(moving_on=True)
+        X, groups = take_group(X, groups, self.group, required=True)
+        column = self._column(groups)
+        inputs, labels = self._read(X, y, reset=True)
+        index = IdIndex()
+        entity = self._entities(column, len(labels), index)
+        order = _task_order(entity, self.random_state)
+        if order is not None:
+            inputs, labels, entity = read_only(inputs[order]), labels[order], entity[order]
+        stream = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype, len(index))
+        jobs = check_jobs(self.n_jobs)
+        if self.inner == "erm":
+            loss = get_loss(self.loss)
+            fit_exactly(stream, inputs, labels, entity, objective.lam, loss, pace, jobs)
+        else:
+            stream.fit(inputs, labels, entity, objective, pace, self.predictor, jobs)
+        self._known: InMemory | Stored = InMemory(index, stream)
+        return self
+
+    def _go_on(
+        self, X: Any, y: ArrayLike, groups: Any = None, classes: ArrayLike | None = None
+    ) -> Self:
+        objective, pace = self._objective(), self._pace(moving_on=self.task_size is None)
+        X, groups = take_group(X, groups, self.group, required=True)
+        column = self._column(groups)
+        begun = self.__sklearn_is_fitted__()
+        inputs, labels = self._read(X, y, reset=not begun, classes=classes)
+        if not begun:
+            empty = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype)
+            self._known = InMemory(IdIndex(), empty)
+        index, stream = self._live()
+        entity = self._entities(column, len(labels), index)
+        stream.take(inputs, labels, entity, len(index), objective, pace, self.predictor)
+        return self
+
+    def finish(self) -> Self:
+        """Close the open tasks: each gives its meta-gradient, the first opened first."""
+        check_is_fitted(self)
+        self._live()[1].finish(self._pace(moving_on=True).step)
+        return self
+
+    @only_streams
+    def learn(
+        self,
+        chunks: Iterable[tuple[Any, ...]],
+        callback: Callable[[Progress], object] | None = None,
+    ) -> Self:
+        """`partial_fit` on every chunk, then `finish`.
+
+        Parameters
+        ----------
+        chunks : iterable of (X, y) or (X, y, groups)
+            Read one at a time, so that a generator needs memory for one only.
+        callback : function of a `Progress`, optional
+            Called after every chunk with the rows and tasks of the whole stream so far.
+        """
+        for number, chunk in enumerate(chunks):
+            if not isinstance(chunk, tuple | list) or not 2 <= len(chunk) <= 3:
+                raise TypeError(
+                    f"chunks: expected (X, y) or (X, y, groups), found {type(chunk).__name__} "
+                    f"as number {number}"
+                )
+            self._go_on(*chunk)
+            if callback is not None:
+                counts = self._live()[1].bias.counts
+                callback(Progress(int(counts[ROWS]), int(counts[STEPS])))
+        return self.finish()
+
+    @property
+    def bias_(self) -> FloatArray:
+        """The learned starting point, one number for each feature."""
+        return self._start()[:-1]
+
+    @property
+    def intercept_(self) -> float:
+        """The learned starting point of the intercept; 0 without one."""
+        return float(self._start()[-1])
+
+    @property
+    def n_tasks_(self) -> int:
+        """Number of tasks whose meta-gradient the bias has taken."""
+        check_is_fitted(self)
+        return int(self._known.bias.counts[STEPS])
+
+    @property
+    def ids_(self) -> list[Hashable]:
+        """The ids of all entities with own weights."""
+        check_is_fitted(self)
+        return self._known.index().keys
+
+    def bias_by_feature(self) -> dict[str, float]:
+        """The bias by feature name: as in the data frame of `fit`, or x0, x1, ..."""
+        names = getattr(self, "feature_names_in_", None)
+        named = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
+        return dict(zip(map(str, named), self.bias_.tolist(), strict=True))
+
+    def weights_of(self, id: Hashable) -> FloatArray:  # noqa: A002
+        """The own weights of an entity, one for each feature; KeyError if it is not known."""
+        return self._own(id)[:-1]
+
+    def intercept_of(self, id: Hashable) -> float:  # noqa: A002
+        """The own intercept of an entity."""
+        return float(self._own(id)[-1])
+
+    def _own(self, key: Hashable) -> FloatArray:
+        check_is_fitted(self)
+        (position,) = self._known.find([key])
+        if position < 0:
+            raise KeyError(f"{key!r} is no known id; unknown ones start from bias_, see adapt")
+        weights, (place,) = self._known.weights(np.array([position]))
+        own: FloatArray = weights[place].copy()
+        return own
+
+    def _start(self) -> FloatArray:
+        check_is_fitted(self)
+        return self._known.bias.mean.astype(self._known.dtype)
+
+    def _scores(self, X: Any, groups: Any = None) -> FloatArray:
+        check_is_fitted(self)
+        X, groups = take_group(X, groups, self.group, required=False)
+        column = self._column(groups)
+        inputs = read_inputs(self, X)
+        positions = self._positions(column, len(inputs))
+        weights, entity = self._known.weights(positions)
+        out = np.empty(len(inputs), inputs.dtype)
+        predictions(inputs, entity, read_only(weights), read_only(self._start()), out)
+        return out
+
+    def _positions(self, column: Column | None, n_rows: int) -> Counts:
+        if column is None:
+            return np.full(n_rows, -1)
+        _check_length(column, n_rows)
+        return column.spread(self._known.find(column.keys))
+
+    def _entities(self, column: Column | None, n_rows: int, index: IdIndex) -> Counts:
+        if column is None:
+            return np.full(n_rows, -1)
+        _check_length(column, n_rows)
+        return column.spread(index.add(column.keys, column.missing))
+
+    def _column(self, groups: Any) -> Column | None:
+        return None if groups is None else read_ids("groups", groups)
+
+    def _pace(self, *, moving_on: bool) -> Pace:
+        size = 0 if self.task_size is None else check_count("task_size", self.task_size)
+        step = check_number("step", self.step, at_least=0.0)
+        return Pace(step, size, moving_on, FOLLOW if self.fit_intercept else 0.0)
+
+    def _live(self) -> tuple[IdIndex, Stream]:
+        """The state in memory and writable."""
+        if isinstance(self._known, Stored):
+            self._known = self._known.in_memory()
+        return self._known.ids, self._known.stream
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_known")
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.__sklearn_is_fitted__():
+            self._live()
+        return super().__getstate__()
+
+    def _task_settings(self) -> dict[str, Any]:
+        """Parameters of an estimator for a new entity."""
+        names = ("reg", "loss", "inner", "predictor", "fit_intercept")
+        start = {"bias": self.bias_, "intercept": self.intercept_}
+        return {
+            **start,
+            **{name: getattr(self, name) for name in names},
+            "intercept_scaling": self._known.bias.scale,
+        }
+
+    def _task_rows(self, X: Any) -> Any:
+        """Rows of a new entity, their columns checked to be those of `fit`."""
+        check_is_fitted(self)
+        rows, _ = take_group(X, None, self.group, required=False)
+        read_inputs(self, rows)
+        return rows
+
+    def save(self, path: str | Path) -> None:
+        """Write the model into the folder `path`, in the place of an older model there.
+
+        Plain arrays and JSON, no pickle. What was there stays whole until the new model is.
+        """
+        check_is_fitted(self)
+        InMemory(*self._live()).write(Path(path), self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The model in the folder `path`, as it was when it was saved.
+
+        Weights are read from disk as they are needed; files that are not whole are refused.
+        """
+        model: Self = Stored.read(Path(path), cls)
+        return model
+
+
+def _check_length(column: Column, n_rows: int) -> None:
+    if column.ids.size != n_rows:
+        raise ValueError(
+            f"groups: expected one id per row of X ({n_rows}), found {column.ids.size}"
+        )
+
+
+def _task_order(entity: Counts, random_state: object) -> Counts | None:
+    """The order that puts rows of a task together, tasks by first appearance or at random."""
+    newest = np.maximum.accumulate(entity)
+    first = np.flatnonzero(entity > np.append(-1, newest[:-1]))
+    appeared = np.where(entity >= 0, first[entity] if first.size else 0, np.arange(entity.size))
+    if random_state is not None:
+        starts, task = np.unique(appeared, return_inverse=True)
+        appeared = check_generator(random_state).permutation(starts.size)[task]
+    if bool(np.all(appeared[1:] >= appeared[:-1])):
+        return None
+    return np.argsort(appeared, kind="stable")

@@ -1,0 +1,229 @@
+"""Estimators of many tasks that learn where all of them start."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+
+from headstart._checks import FloatArray
+from headstart.estimators.base import Classifier, Regressor, only_logistic, only_streams
+from headstart.estimators.inputs import Labels
+from headstart.estimators.many import Meta
+from headstart.estimators.task import TaskClassifier, TaskRegressor
+from headstart.losses import Loss
+
+
+class MetaRegressor(Regressor, Meta):
+    r"""Linear regression of many small related tasks that share a learned starting point.
+
+    The bias :math:`h` is learned online from all tasks (Algorithm 2 of the paper); every
+    entity has its own weights, regularised toward it by
+    :math:`\frac{\lambda}{2}\|w - h\|^2`. Known entities predict with their own weights, all
+    others with the bias; `adapt` makes an estimator for a new entity from a few rows.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        ``"absolute"``, ``"epsilon_insensitive"``, ``"pinball"`` or ``"huber"``.
+    reg : float > 0
+        Within-task regularisation :math:`\lambda`: large where tasks are alike.
+    step : float >= 0
+        Meta step size :math:`\gamma`.
+    inner : {"sgd", "erm"}
+        One pass of Algorithm 1 in each task, or exact solutions.
+    predictor : {"average", "last", "poly"}
+        What Algorithm 1 returns, see `weights_from_dual`.
+    group : str or int, optional
+        The column of X that holds the ids, by name or number. With it, pipelines, searches
+        and scorers need no `groups`.
+    task_size : int, optional
+        A task gives its meta-gradient after so many rows; by default in a stream when
+        another entity's row comes, and in `fit` after its last row.
+    fit_intercept : bool
+        Whether there is an intercept: the weight of a constant column on the scale of the
+        inputs, learned, and pulled to its learned value, as the others.
+    n_jobs : int, optional
+        Threads for the tasks' own weights in `fit`; -1 for all cores.
+    random_state : None, int or numpy.random.Generator
+        With a number, `fit` takes the tasks in a random order: of use where the table is
+        sorted by something that matters.
+
+    Attributes
+    ----------
+    bias_ : array of shape (d,), the learned starting point
+    intercept_ : float, its intercept
+    n_tasks_ : number of tasks the bias has learned from
+    ids_ : the known ids
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(300), 10), rng.standard_normal((3000, 2))
+    >>> own = [4.0, -2.0] + 0.3 * rng.standard_normal((300, 2))
+    >>> y = 1.0 + (X * own[ids]).sum(axis=1)
+    >>> model = MetaRegressor(reg=1.0, step=0.3).fit(X, y, groups=ids)
+    >>> print(model.bias_.round(1), round(model.intercept_, 1))
+    [ 3.9 -1.9] 1.0
+    >>> model.predict([[1.0, 1.0]] * 3, groups=[0, 1, "new"]).round(1)
+    array([3. , 3.1, 2.9])
+    >>> model.adapt([[1.0, 0.0], [0.0, 1.0]], [9.0, -1.0]).predict([[1.0, 0.0]]).round(1)
+    array([6.3])
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "absolute",
+        reg: float = 1.0,
+        step: float = 0.1,
+        inner: str = "sgd",
+        predictor: str = "average",
+        group: str | int | None = None,
+        task_size: int | None = None,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.loss = loss
+        self.reg = reg
+        self.step = step
+        self.inner = inner
+        self.predictor = predictor
+        self.group = group
+        self.task_size = task_size
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @only_streams
+    def partial_fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+        """Go on with further rows of a stream; any cutting of the same rows gives the same bits.
+
+        A task opens at its entity's first row and gives its meta-gradient when it closes:
+        after `task_size` rows, or without one when a row of another entity comes. The
+        entity's own weights start from the bias of the moment it opened and learn from all
+        its rows. `finish` closes the tasks still open.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+        """
+        return self._go_on(X, y, groups)
+
+    def predict(self, X: Any, groups: Any = None) -> FloatArray:
+        """Predictions: by the own weights of a known id; else, or without ids, by the bias."""
+        return self._scores(X, groups)
+
+    def score(
+        self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Coefficient of determination of the predictions."""
+        return self._score(X, y, groups, sample_weight)
+
+    def adapt(self, X: Any, y: ArrayLike) -> TaskRegressor:
+        """An estimator for a new entity, fitted to its rows from the bias; this one is left alone.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            A few rows of the new entity, with or without the column `group`.
+        y : array-like of shape (n,)
+        """
+        return TaskRegressor(**self._task_settings()).fit(self._task_rows(X), y)
+
+
+class MetaClassifier(Classifier, Meta):
+    """Linear classification into two classes for many small related tasks.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        ``"hinge"``, ``"smoothed_hinge"`` or ``"logistic"``; the last gives probabilities.
+    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state
+        As in `MetaRegressor`.
+
+    Attributes
+    ----------
+    classes_ : array of the two labels, sorted
+    bias_, intercept_, n_tasks_, ids_
+        As in `MetaRegressor`; scores are positive for the second class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(300), 10), rng.standard_normal((3000, 2))
+    >>> own = [4.0, -2.0] + 0.3 * rng.standard_normal((300, 2))
+    >>> y = np.where((X * own[ids]).sum(axis=1) > 0, "buys", "leaves")
+    >>> model = MetaClassifier(reg=0.1, step=0.3).fit(X, y, groups=ids)
+    >>> model.score(X, y, groups=ids) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        reg: float = 1.0,
+        step: float = 0.1,
+        inner: str = "sgd",
+        predictor: str = "average",
+        group: str | int | None = None,
+        task_size: int | None = None,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.loss = loss
+        self.reg = reg
+        self.step = step
+        self.inner = inner
+        self.predictor = predictor
+        self.group = group
+        self.task_size = task_size
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    __metadata_request__decision_function: ClassVar = {"groups": True}
+    __metadata_request__predict_proba: ClassVar = {"groups": True}
+
+    @only_streams
+    def partial_fit(
+        self, X: Any, y: ArrayLike, groups: Any = None, classes: ArrayLike | None = None
+    ) -> Self:
+        """Go on with further rows of a stream, as in `MetaRegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+        classes : array-like of two labels, optional
+            Needed at the first rows if these show one label only.
+        """
+        return self._go_on(X, y, groups, classes)
+
+    def decision_function(self, X: Any, groups: Any = None) -> FloatArray:
+        """The score of every row, positive for the second class."""
+        return self._scores(X, groups)
+
+    def predict(self, X: Any, groups: Any = None) -> Labels:
+        """Classes: by the own weights of a known id; else, or without ids, by the bias."""
+        return self._named(self._scores(X, groups))
+
+    @only_logistic
+    def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:
+        """Probabilities of the two classes, for the logistic loss."""
+        return self._probabilities(self._scores(X, groups))
+
+    def score(
+        self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the predictions."""
+        return self._score(X, y, groups, sample_weight)
+
+    def adapt(self, X: Any, y: ArrayLike) -> TaskClassifier:
+        """An estimator for a new entity, as `MetaRegressor.adapt`; one label in y is enough."""
+        task = TaskClassifier(**self._task_settings(), classes=self.classes_)
+        return task.fit(self._task_rows(X), y)

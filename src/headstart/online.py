@@ -1,0 +1,357 @@
+r"""Algorithm 2 over a stream of rows, and the own weights of every entity in it.
+
+A task opens at its first row with the bias of that moment and gives one meta-gradient when it
+closes: after `task_size` rows, or when the stream moves on to another entity. Each entity's own
+weights start from the averaged bias of the same moment and are trained by all its rows, also
+those after its task has closed. A row without an id is a task of its own.
+
+Every vector has one coordinate more than there are features, the intercept. It is that of a
+constant column of value b in other units: :math:`\langle x, w\rangle + w_0` with
+:math:`w_0` pulled by :math:`b^2 u` instead of :math:`b u`, where :math:`b^2` is the mean of
+:math:`\|x\|^2` over the rows so far. So b follows the scale of the inputs without a second look.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from headstart._checks import FloatArray, Vector
+from headstart._jit import kernel, run_blocks
+from headstart.losses import Objective
+from headstart.sgd.one_pass import AVERAGE, LAST, POLY, subgradient
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+PREDICTORS = {"average": AVERAGE, "last": LAST, "poly": POLY}
+STEPS, ROWS, CURRENT, OPEN, OPENED = range(5)  # of Bias.counts
+NEW, CLOSED = -1, -2  # an entity's slot, if it has none
+FOLLOW = -1.0
+
+
+class Pace(NamedTuple):
+    """When tasks close and what follows.
+
+    Attributes
+    ----------
+    step : meta step size
+    task_size : number of rows after which a task closes; 0 for any number
+    moving_on : whether a task closes when the stream moves on to another entity
+    metric : the square of the constant column's value; 0 for no intercept, and `FOLLOW` to
+        take the mean of ||x||^2 over the rows so far
+    """
+
+    step: float
+    task_size: int
+    moving_on: bool
+    metric: float
+
+
+class Bias(NamedTuple):
+    """Algorithm 2 in progress: the iterate, the sum of iterates, counts, the sum of ||x||^2."""
+
+    h: Vector
+    total: Vector
+    counts: Counts
+    squares: Vector
+
+    @property
+    def mean(self) -> Vector:
+        """The estimate: the mean of all iterates."""
+        return self.total / float(self.counts[STEPS] + 1)
+
+    @property
+    def scale(self) -> float:
+        """The root of the mean of ||x||^2 over all rows so far."""
+        return math.sqrt(_metric(self.squares[0], max(self.counts[ROWS], 1)))
+
+
+class OpenTasks(NamedTuple):
+    """Tasks that have not given their meta-gradient: a slot for each."""
+
+    h: Matrix
+    pulls: Matrix
+    rows: Counts
+    entity: Counts
+    order: Counts
+
+
+class Entities(NamedTuple):
+    """Own weights in progress, a row for each entity; `starts` may have one row for all."""
+
+    weights: FloatArray
+    pulls: FloatArray
+    starts: FloatArray
+    rows: Counts
+    slot: Counts
+
+
+@kernel
+def _metric(squares: float, rows: int) -> float:
+    return squares / rows if squares > 0.0 else 1.0
+
+
+@kernel
+def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, step: float) -> None:
+    """Take the meta-step of the task in slot s, and put the last slot's task there."""
+    rate = step / tasks.rows[s]
+    for j in range(bias.h.size):
+        bias.h[j] -= rate * tasks.pulls[s, j]
+        bias.total[j] += bias.h[j]
+    bias.counts[STEPS] += 1
+    slot[tasks.entity[s]] = CLOSED
+    bias.counts[OPEN] -= 1
+    last = bias.counts[OPEN]
+    if s != last:
+        tasks.h[s], tasks.pulls[s] = tasks.h[last], tasks.pulls[last]
+        tasks.rows[s], tasks.order[s] = tasks.rows[last], tasks.order[last]
+        tasks.entity[s] = tasks.entity[last]
+        slot[tasks.entity[s]] = s
+
+
+@kernel
+def _learn_rows(
+    X: FloatArray,
+    y: FloatArray,
+    entity: Counts,
+    objective: Objective,
+    pace: Pace,
+    bias: Bias,
+    tasks: OpenTasks,
+    slot: Counts,
+    starts: FloatArray,
+    metrics: Vector,
+) -> None:
+    """Algorithm 2 over these rows. Fills the metric of each row and the starts of new entities."""
+    h, total, counts, squares = bias
+    opened, pulls, rows = tasks.h, tasks.pulls, tasks.rows
+    d = h.size - 1
+    for i in range(len(y)):
+        e, s = entity[i], 0
+        if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
+            _close(bias, tasks, slot, 0, pace.step)
+        if e >= 0 and slot[e] == NEW:
+            s = counts[OPEN]
+            counts[OPEN] += 1
+            counts[OPENED] += 1
+            slot[e], tasks.entity[s], tasks.order[s], rows[s] = s, e, counts[OPENED], 0
+            for j in range(d + 1):
+                opened[s, j], pulls[s, j] = h[j], 0.0
+            if len(starts) > 0:
+                for j in range(d + 1):
+                    starts[e, j] = total[j] / (counts[STEPS] + 1)
+        counts[CURRENT] = e
+        square, xh, xp = 0.0, 0.0, 0.0
+        s = slot[e] if e >= 0 else CLOSED
+        if s >= 0:
+            for j in range(d):
+                x = np.float64(X[i, j])
+                square += x * x
+                xh += x * opened[s, j]
+                xp += x * pulls[s, j]
+        else:
+            for j in range(d):
+                x = np.float64(X[i, j])
+                square += x * x
+                xh += x * h[j]
+        counts[ROWS] += 1
+        squares[0] += square
+        metric = pace.metric if pace.metric >= 0.0 else _metric(squares[0], counts[ROWS])
+        metrics[i] = metric
+        if s >= 0:
+            scale = 1.0 / (rows[s] * objective.lam) if rows[s] > 0 else 0.0
+            z = xh + opened[s, d] - scale * (xp + pulls[s, d])
+            u = subgradient(objective, z, y[i])
+            for j in range(d):
+                pulls[s, j] += u * X[i, j]
+            pulls[s, d] += u * metric
+            rows[s] += 1
+            if rows[s] == pace.task_size:
+                _close(bias, tasks, slot, s, pace.step)
+        elif e < 0:
+            rate = pace.step * subgradient(objective, xh + h[d], y[i])
+            for j in range(d):
+                h[j] -= rate * X[i, j]
+                total[j] += h[j]
+            h[d] -= rate * metric
+            total[d] += h[d]
+            counts[STEPS] += 1
+
+
+@kernel
+def _train_rows(
+    X: FloatArray,
+    y: FloatArray,
+    entity: Counts,
+    metrics: Vector,
+    objective: Objective,
+    predictor: int,
+    entities: Entities,
+    first: int,
+    last: int,
+) -> None:
+    """Algorithm 1 of each entity over its rows from `first` to before `last`."""
+    weights, pulls, starts, rows, _ = entities
+    d = X.shape[1]
+    for i in range(first, last):
+        e = entity[i]
+        if e < 0:
+            continue
+        a, k = min(e, len(starts) - 1), rows[e]
+        scale = 1.0 / (k * objective.lam) if k > 0 else 0.0
+        xa, xp = np.float64(starts[a, d]), np.float64(pulls[e, d])
+        for j in range(d):
+            xa += np.float64(X[i, j]) * starts[a, j]
+            xp += np.float64(X[i, j]) * pulls[e, j]
+        u = subgradient(objective, xa - scale * xp, y[i])
+        rows[e] = k + 1
+        if predictor == LAST:
+            scale = 1.0 / ((k + 1) * objective.lam)
+            for j in range(d):
+                pulls[e, j] += u * X[i, j]
+                weights[e, j] = starts[a, j] - scale * pulls[e, j]
+            pulls[e, d] += u * metrics[i]
+            weights[e, d] = starts[a, d] - scale * pulls[e, d]
+        else:
+            share = 1.0 / (k + 1) if predictor == AVERAGE else 2.0 / (k + 2)
+            for j in range(d):
+                iterate = starts[a, j] - scale * pulls[e, j]
+                weights[e, j] += share * (iterate - weights[e, j])
+                pulls[e, j] += u * X[i, j]
+            weights[e, d] += share * (starts[a, d] - scale * pulls[e, d] - weights[e, d])
+            pulls[e, d] += u * metrics[i]
+
+
+@kernel
+def predictions(
+    X: FloatArray, entity: Counts, weights: FloatArray, bias: FloatArray, out: FloatArray
+) -> None:
+    """``<x, w> + w_0`` of every row with its entity's weights, or the bias where that is -1."""
+    d = bias.size - 1
+    for i in range(len(X)):
+        e, z = entity[i], 0.0
+        if e >= 0:
+            for j in range(d):
+                z += np.float64(X[i, j]) * weights[e, j]
+            z += weights[e, d]
+        else:
+            for j in range(d):
+                z += np.float64(X[i, j]) * bias[j]
+            z += bias[d]
+        out[i] = z
+
+
+@dataclass
+class Stream:
+    """The state of a stream of rows: the bias, the open tasks, the entities' own weights."""
+
+    bias: Bias
+    tasks: OpenTasks
+    entities: Entities
+
+    @classmethod
+    def start(cls, initial: Vector, dtype: DTypeLike, n_entities: int = 0) -> Stream:
+        """The state before the first row, with room for so many entities."""
+        counts = np.array([0, 0, NEW, 0, 0])
+        bias = Bias(initial.copy(), initial.copy(), counts, np.zeros(1))
+        return cls(bias, _no_tasks(initial.size), _no_entities(initial.size, dtype, n_entities))
+
+    def take(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        n_entities: int,
+        objective: Objective,
+        pace: Pace,
+        predictor: str,
+    ) -> None:
+        """Go on with these rows; entities beyond those known so far are new ones."""
+        self._make_room(n_entities, len(y))
+        metrics = np.empty(len(y))
+        known, starts = self.entities, self.entities.starts
+        _learn_rows(
+            X, y, entity, objective, pace, self.bias, self.tasks, known.slot, starts, metrics
+        )
+        self._check(pace.step)
+        kind = PREDICTORS[predictor]
+        _train_rows(X, y, entity, metrics, objective, kind, known, 0, len(y))
+
+    def finish(self, step: float) -> None:
+        """Close the open tasks, the first opened first."""
+        while n_open := int(self.bias.counts[OPEN]):
+            first = int(np.argmin(self.tasks.order[:n_open]))
+            _close(self.bias, self.tasks, self.entities.slot, first, step)
+        self.bias.counts[CURRENT] = NEW
+        self._check(step)
+
+    def fit(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        objective: Objective,
+        pace: Pace,
+        predictor: str,
+        n_jobs: int,
+    ) -> None:
+        """Learn the bias from rows lying together by entity; then train all of them from it."""
+        self._open_slots(1)
+        slot, metrics = self.entities.slot, np.empty(len(y))
+        no_starts = np.empty((0, self.bias.h.size), X.dtype)
+        _learn_rows(X, y, entity, objective, pace, self.bias, self.tasks, slot, no_starts, metrics)
+        self.finish(pace.step)
+        start = self.bias.mean.astype(X.dtype)
+        known = self.entities = self.entities._replace(starts=start[None, :])
+        metrics[:] = self.bias.scale**2 if pace.metric == FOLLOW else pace.metric
+        kind = PREDICTORS[predictor]
+        cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
+        run_blocks(
+            lambda first, last: _train_rows(
+                X, y, entity, metrics, objective, kind, known, cuts[first], cuts[last]
+            ),
+            len(cuts) - 1,
+            n_jobs,
+        )
+
+    def _check(self, step: float) -> None:
+        if not np.isfinite(self.bias.total).all():
+            raise ValueError(
+                f"step: the bias grew beyond all numbers with step {step:g}; use a smaller step, "
+                "a larger reg, or scale the columns of X, and fit again"
+            )
+
+    def _make_room(self, n_entities: int, n_rows: int) -> None:
+        known = self.entities
+        room = len(known.rows)
+        if n_entities > room or len(known.starts) < room:
+            more = max(n_entities, 2 * room) if n_entities > room else room
+            grown = _no_entities(self.bias.h.size, known.weights.dtype, more)
+            for new, old in zip(grown, known, strict=True):
+                new[:room] = old
+            self.entities = grown
+        self._open_slots(int(self.bias.counts[OPEN]) + min(n_rows, n_entities))
+
+    def _open_slots(self, wanted: int) -> None:
+        n_open = int(self.bias.counts[OPEN])
+        if wanted > len(self.tasks.rows):
+            grown = _no_tasks(self.bias.h.size, 2 * wanted)
+            for new, old in zip(grown, self.tasks, strict=True):
+                new[:n_open] = old[:n_open]
+            self.tasks = grown
+
+
+def _no_tasks(width: int, slots: int = 0) -> OpenTasks:
+    h, pulls = np.zeros((2, slots, width))
+    rows, entity, order = np.zeros((3, slots), np.int64)
+    return OpenTasks(h, pulls, rows, entity, order)
+
+
+def _no_entities(width: int, dtype: DTypeLike, count: int) -> Entities:
+    weights, pulls, starts = (np.zeros((count, width), dtype) for _ in range(3))
+    return Entities(weights, pulls, starts, np.zeros(count, np.int64), np.full(count, NEW))
