@@ -82,7 +82,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def run_blocks(work: Callable[[int, int], None], count: int, n_jobs: int) -> None:
     """Call ``work(first, last)`` over blocks of ``range(count)`` that are done in any order."""
     n_jobs = min(n_jobs, count)
-    if n_jobs == 1:
+    if n_jobs <= 1:
         work(0, count)
         return
     cuts = [count * k // (4 * n_jobs) for k in range(4 * n_jobs + 1)]

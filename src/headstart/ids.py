@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ def read_ids(name: str, groups: ArrayLike | Iterable[Hashable]) -> Column:
         keys, starts = ids.tolist(), np.arange(ids.size)
         missing = np.fromiter(map(_is_missing, keys), np.bool_, ids.size)
     else:
-        starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])[: ids.size]
+        starts = np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)[: ids.size]
         heads = ids[starts]
         missing = np.asarray(heads != heads)
         if ids.dtype.kind == "M":
@@ -66,8 +66,8 @@ def encode(name: str, groups: ArrayLike | Iterable[Hashable]) -> tuple[Ids, Posi
 class IdIndex:
     """Which ids are known, and at which position: 0, 1, ... in the order in which they came."""
 
-    def __init__(self, keys: Iterable[Hashable] = ()) -> None:
-        self._position = {key: position for position, key in enumerate(keys)}
+    def __init__(self, keys: Sequence[Hashable] = ()) -> None:
+        self._position = dict(zip(keys, range(len(keys)), strict=True))
 
     def __len__(self) -> int:
         return len(self._position)
@@ -85,12 +85,12 @@ class IdIndex:
     def add(self, keys: list[Hashable], missing: NDArray[np.bool_]) -> list[int]:
         """Positions, new ids being given the next ones; -1 where missing."""
         known = self._position
-        if not missing.any():
-            return [known.setdefault(key, len(known)) for key in keys]
-        return [
-            -1 if absent else known.setdefault(key, len(known))
-            for key, absent in zip(keys, missing, strict=True)
-        ]
+        named = keys
+        if missing.any():
+            named = [key for key, absent in zip(keys, missing, strict=True) if not absent]
+        new = dict.fromkeys(key for key in named if key not in known)
+        known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
+        return self.find(keys)
 
 
 def _is_missing(i: object) -> bool:

@@ -82,7 +82,10 @@ class OpenTasks(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """Own weights in progress, a row for each entity; `starts` may have one row for all."""
+    """Own weights in progress, a row for each entity; `starts` may have one row for all.
+
+    Weights, pulls and starts of an entity are written when its first row comes.
+    """
 
     weights: FloatArray
     pulls: FloatArray
@@ -203,6 +206,8 @@ def _train_rows(
         if e < 0:
             continue
         a, k = min(e, len(starts) - 1), rows[e]
+        if k == 0:
+            weights[e], pulls[e] = starts[a], 0.0
         scale = 1.0 / (k * objective.lam) if k > 0 else 0.0
         xa, xp = np.float64(starts[a, d]), np.float64(pulls[e, d])
         for j in range(d):
@@ -330,7 +335,8 @@ class Stream:
         known = self.entities
         room = len(known.rows)
         if n_entities > room or len(known.starts) < room:
-            more = max(n_entities, 2 * room) if n_entities > room else room
+            growth = 4 if room < 1 << 16 else 2  # room costs no memory until it is used
+            more = max(n_entities, growth * room) if n_entities > room else room
             grown = _no_entities(self.bias.h.size, known.weights.dtype, more)
             for new, old in zip(grown, known, strict=True):
                 new[:room] = old
@@ -353,5 +359,5 @@ def _no_tasks(width: int, slots: int = 0) -> OpenTasks:
 
 
 def _no_entities(width: int, dtype: DTypeLike, count: int) -> Entities:
-    weights, pulls, starts = (np.zeros((count, width), dtype) for _ in range(3))
+    weights, pulls, starts = (np.empty((count, width), dtype) for _ in range(3))
     return Entities(weights, pulls, starts, np.zeros(count, np.int64), np.full(count, NEW))

@@ -13,6 +13,7 @@ import shutil
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,7 +21,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._checks import cores
 from headstart._files import write_aside
+from headstart._jit import run_blocks
 from headstart.ids import IdIndex
 from headstart.plain import from_plain, to_plain
 
@@ -50,7 +53,11 @@ def write_model(folder: Path, about: Mapping[str, object], arrays: Mapping[str, 
     place = folder / f"arrays-{token}"
     place.mkdir(parents=True)
     try:
-        described = {name: _write_array(place, name, a) for name, a in arrays.items()}
+        with ThreadPoolExecutor(cores()) as pool:
+            written = pool.map(
+                lambda name: _write_array(place / f"{name}.npy", arrays[name]), arrays
+            )
+            described = dict(zip(arrays, written, strict=True))
         page = {"format": FORMAT, "version": VERSION, "place": place.name, "about": dict(about)}
         page["arrays"] = described
         text = json.dumps({**page, "checksum": _checksum(page)}, indent=1)
@@ -63,13 +70,17 @@ def write_model(folder: Path, about: Mapping[str, object], arrays: Mapping[str, 
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_array(place: Path, name: str, array: Array) -> dict[str, object]:
+def _write_array(path: Path, array: Array) -> dict[str, object]:
     whole = np.ascontiguousarray(array)
-    np.save(place / f"{name}.npy", whole, allow_pickle=False)
+    np.save(path, whole, allow_pickle=False)
     data = whole.reshape(-1).view(np.uint8)
-    sums = [zlib.crc32(data[at : at + BLOCK].data) for at in range(0, data.size, BLOCK)]
+    sums = [_sum(data, block) for block in range(-(-data.size // BLOCK))]
     packed = b64encode(np.array(sums, "<u4").tobytes()).decode()
     return {"dtype": whole.dtype.str, "shape": whole.shape, "sums": packed}
+
+
+def _sum(data: NDArray[np.uint8], block: int) -> int:
+    return zlib.crc32(data[block * BLOCK : (block + 1) * BLOCK].data)
 
 
 def _checksum(page: Mapping[str, object]) -> int:
@@ -136,36 +147,44 @@ class StoredArray:
         begin = positions * self._stride
         first, last = begin // BLOCK, (begin + self._stride - 1) // BLOCK
         most = int((last - first).max(initial=0))
-        self._check(np.unique(np.minimum(first[:, None] + np.arange(most + 1), last[:, None])))
+        touched = np.unique(np.minimum(first[:, None] + np.arange(most + 1), last[:, None]))
+        self._check(touched, self._bytes)
         return self._map[positions]
 
     def between(self, first: int, last: int) -> Array:
         """The rows from `first` to before `last`, in memory."""
         begin, end = first * self._stride, last * self._stride
-        self._check(np.arange(begin // BLOCK, -(-end // BLOCK)))
+        self._check(np.arange(begin // BLOCK, -(-end // BLOCK)), self._bytes)
         return self._map[first:last].copy()
 
     def whole(self) -> Array:
-        """All rows, in memory."""
-        return self.between(0, len(self))
+        """All rows, in memory: read at once, which is faster than through the map."""
+        array: Array = np.load(self._path, allow_pickle=False)
+        data = array.reshape(-1).view(np.uint8)
+        self._checked[:] = False
+        run_blocks(
+            lambda first, last: self._check(np.arange(first, last), data), self._sums.size, cores()
+        )
+        return array
 
-    def _check(self, blocks: NDArray[np.int64]) -> None:
+    def _check(self, blocks: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
         for block in blocks[~self._checked[blocks]].tolist():
-            at = block * BLOCK
-            if zlib.crc32(self._bytes[at : at + BLOCK].data) != self._sums[block]:
+            if _sum(data, block) != self._sums[block]:
+                begin, end = block * BLOCK, min((block + 1) * BLOCK, data.size)
                 raise StoreError(
-                    f"{self._path} is damaged: bytes {at} to "
-                    f"{min(at + BLOCK, self._bytes.size)} of its data have another checksum"
+                    f"{self._path} is damaged: bytes {begin} to {end} of its data have "
+                    "another checksum"
                 )
             self._checked[block] = True
 
 
 def pack_ids(keys: list[Hashable]) -> dict[str, Array]:
     """Ids by position as arrays: sorted with their positions, or as text if not sortable so."""
-    kinds = {type(key) for key in keys}
+    kinds = set(map(type, keys))
     ids: Array | None = None
-    if kinds == {int} and all(-(2**63) <= key < 2**63 for key in keys):  # type: ignore[operator]
-        ids = np.array(keys, np.int64)
+    if kinds == {int}:
+        whole = np.array(keys)
+        ids = whole if whole.dtype == np.int64 else None  # larger numbers go as text
     elif kinds == {str}:
         texts = [str(key) for key in keys]
         longest = max(map(len, texts))

@@ -8,10 +8,11 @@ class SGDRegressor:
         *,
         loss: str,
         epsilon: float,
-        alpha: float,
-        max_iter: int,
-        tol: float | None,
-        fit_intercept: bool,
-        shuffle: bool,
+        alpha: float = ...,
+        max_iter: int = ...,
+        tol: float | None = ...,
+        fit_intercept: bool = ...,
+        shuffle: bool = ...,
     ) -> None: ...
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self: ...
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self: ...

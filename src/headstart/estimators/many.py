@@ -72,7 +72,8 @@ class Meta(Estimator):
         inputs, labels = self._read(X, y, reset=True)
         index = IdIndex()
         entity = self._entities(column, len(labels), index)
-        order = _task_order(entity, self.random_state)
+        together = column is not None and len(column.keys) == len(index)  # a run for each id
+        order = _task_order(entity, self.random_state, together)
         if order is not None:
             inputs, labels, entity = read_only(inputs[order]), labels[order], entity[order]
         stream = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype, len(index))
@@ -270,8 +271,10 @@ def _check_length(column: Column, n_rows: int) -> None:
         )
 
 
-def _task_order(entity: Counts, random_state: object) -> Counts | None:
+def _task_order(entity: Counts, random_state: object, together: bool) -> Counts | None:
     """The order that puts rows of a task together, tasks by first appearance or at random."""
+    if together and random_state is None:
+        return None
     newest = np.maximum.accumulate(entity)
     first = np.flatnonzero(entity > np.append(-1, newest[:-1]))
     appeared = np.where(entity >= 0, first[entity] if first.size else 0, np.arange(entity.size))
