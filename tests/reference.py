@@ -149,3 +149,65 @@ def online_validation(
                     total += float(np.mean([loss_value(name, c, z, v) for z, v in pairs]))
                 losses[t, i, j] = total / len(valid)
     return losses
+
+
+class Streamed(NamedTuple):
+    bias: Array  # mean of h_1 .. h_{T+1}, the intercept last
+    own: dict[object, Array]
+
+
+def meta_stream(
+    X: Array,
+    y: Array,
+    groups: Sequence[object],
+    lam: float,
+    gamma: float,
+    name: str,
+    c: float,
+    task_size: int | None,
+    intercept: bool,
+) -> Streamed:
+    """A stream of rows, kept whole and gone through again from its definition.
+
+    A constant column follows the inputs: row i has the root mean square of the norms of rows
+    0 to i there. Its weight is kept in the units of the prediction.
+    """
+    d = X.shape[1]
+    scale = [np.sqrt(np.mean(np.sum(X[: i + 1] ** 2, axis=1))) for i in range(len(X))]
+    scale = [b if intercept else 0.0 for b in scale]
+    history = [np.zeros(d + 1)]
+    opened: dict[object, Array] = {}  # the bias a task started from, while it is open
+    started: dict[object, Array] = {}
+    seen: dict[object, list[int]] = {}
+
+    def iterates(rows: list[int], start: Array) -> tuple[list[Array], Array]:
+        pull, w = np.zeros(d + 1), [start]
+        for k, i in enumerate(rows, 1):
+            z = float(X[i] @ w[-1][:d] + w[-1][d])
+            u = loss_subgradient(name, c, z, y[i])
+            pull = pull + u * np.append(X[i], scale[i] ** 2)
+            w.append(start - pull / (k * lam))
+        return w, pull
+
+    def close(group: object) -> None:
+        rows = seen[group][:task_size]
+        _, pull = iterates(rows, opened.pop(group))
+        history.append(history[-1] - gamma * pull / len(rows))
+
+    for i, group in enumerate(groups):
+        if task_size is None and opened and group not in opened:
+            close(next(iter(opened)))
+        if group is None:
+            _, pull = iterates([i], history[-1])
+            history.append(history[-1] - gamma * pull)
+            continue
+        if group not in seen:
+            seen[group], opened[group] = [], history[-1]
+            started[group] = np.mean(history, axis=0)
+        seen[group].append(i)
+        if group in opened and len(seen[group]) == task_size:
+            close(group)
+    for group in list(opened):
+        close(group)
+    own = {g: np.mean(iterates(seen[g], started[g])[0][:-1], axis=0) for g in seen}
+    return Streamed(np.mean(history, axis=0), own)

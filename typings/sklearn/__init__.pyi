@@ -1,0 +1,3 @@
+from contextlib import AbstractContextManager
+
+def config_context(*, enable_metadata_routing: bool) -> AbstractContextManager[None]: ...

@@ -1,0 +1,241 @@
+"""The stream of rows against its definition, and the laws it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from reference import meta_stream
+
+from headstart import Huber, Logistic, MetaClassifier, MetaRegressor, biased_erm, learn_bias
+from headstart.estimators.many import Progress
+from headstart.tasks import TaskSet
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a stream and the parameters of who learns from them."""
+
+    X: Array
+    y: Array
+    groups: list[Any]
+    settings: dict[str, Any]
+
+    def model(self, **changes: Any) -> Any:
+        settings = {**self.settings, **changes}
+        binary = isinstance(settings["loss"], Logistic)
+        return MetaClassifier(**settings) if binary else MetaRegressor(**settings)
+
+    def part(self, first: int, last: int) -> tuple[Array, Array, Any]:
+        ids = np.empty(last - first, object)
+        ids[:] = self.groups[first:last]
+        return self.X[first:last], self.y[first:last], ids
+
+    def feed(self, model: Any, first: int, last: int) -> None:
+        """One chunk, with both classes known from the first."""
+        extra = {"classes": [-1.0, 1.0]} if isinstance(model, MetaClassifier) else {}
+        model.partial_fit(*self.part(first, last), **extra)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Rows:
+    n, d = draw(st.integers(1, 30)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    loss = draw(st.sampled_from([Huber(0.7), Logistic()]))  # no kinks: no ties to flip
+    kinds: list[list[Any]] = [[1, 2, 3], ["a", "b", None], [7, "seven", (7, 7)]]
+    names = draw(st.sampled_from(kinds))
+    groups = draw(st.lists(st.sampled_from(names), min_size=n, max_size=n))
+    settings = {
+        "loss": loss,
+        "reg": draw(st.floats(0.1, 3.0)),
+        "step": draw(st.floats(0.0, 1.0)),
+        "task_size": draw(st.sampled_from([None, 1, 2, 5])),
+        "fit_intercept": draw(st.booleans()),
+    }
+    y = rng.normal(size=n)
+    return Rows(rng.normal(size=(n, d)), np.sign(y) if loss.binary else y, groups, settings)
+
+
+def cuts(n: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(1, n - 1), unique=True).map(sorted) if n > 1 else st.just([])
+
+
+def state(model: Any) -> list[Any]:
+    """Everything that decides what the model does next."""
+    index, stream = model._live()
+    count = len(index)
+    own = [a[:count] for a in stream.entities] if count else []
+    return [index.keys, *stream.bias, *own, model.finish().bias_, model.intercept_]
+
+
+def assert_same(one: list[Any], other: list[Any]) -> None:
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(np.asarray(a, object), np.asarray(b, object))
+
+
+@given(streams())
+def test_stream_is_its_definition(rows: Rows) -> None:
+    s = rows.settings
+    loss = s["loss"]
+    expected = meta_stream(
+        rows.X,
+        rows.y,
+        rows.groups,
+        s["reg"],
+        s["step"],
+        loss.name,
+        loss.parameter,
+        s["task_size"],
+        s["fit_intercept"],
+    )
+    model = rows.model()
+    rows.feed(model, 0, len(rows.y))
+    model.finish()
+    np.testing.assert_allclose(np.append(model.bias_, model.intercept_), expected.bias, atol=1e-9)
+    assert set(model.ids_) == set(expected.own)
+    for key, own in expected.own.items():
+        found = np.append(model.weights_of(key), model.intercept_of(key))
+        np.testing.assert_allclose(found, own, atol=1e-8)
+
+
+@given(streams(), st.data())
+def test_any_chunking_gives_the_same_bits(rows: Rows, data: st.DataObject) -> None:
+    n = len(rows.y)
+    whole, parts = rows.model(), rows.model()
+    rows.feed(whole, 0, n)
+    edges = [0, *data.draw(cuts(n)), n]
+    for first, last in pairwise(edges):
+        rows.feed(parts, first, last)
+    assert_same(state(whole), state(parts))
+
+
+@given(streams(), st.data())
+def test_saved_and_continued_is_never_stopped(rows: Rows, data: st.DataObject) -> None:
+    n = len(rows.y)
+    middle = data.draw(st.integers(1, n))
+    whole, first = rows.model(), rows.model()
+    rows.feed(whole, 0, n)
+    rows.feed(first, 0, middle)
+    with TemporaryDirectory() as folder:
+        first.save(Path(folder) / "model")
+        second = type(first).load(Path(folder) / "model")
+        assert second.get_params() == first.get_params()
+        if middle < n:
+            rows.feed(second, middle, n)
+        assert_same(state(whole), state(second))
+
+
+@given(streams())
+def test_fit_is_the_stream_of_its_tasks(rows: Rows) -> None:
+    if rows.settings["task_size"] is not None or len(set(rows.y)) < 2:
+        return
+    fitted, streamed = rows.model(), rows.model()
+    fitted.fit(*rows.part(0, len(rows.y)))
+    appeared: dict[Any, int] = {}
+    for i, g in enumerate(rows.groups):
+        appeared.setdefault(i if g is None else ("id", g), i)
+    key = [appeared[i if g is None else ("id", g)] for i, g in enumerate(rows.groups)]
+    order = np.argsort(key, kind="stable")
+    together = Rows(rows.X[order], rows.y[order], [rows.groups[i] for i in order], rows.settings)
+    together.feed(streamed, 0, len(rows.y))
+    streamed.finish()
+    np.testing.assert_array_equal(fitted.bias_, streamed.bias_)
+    assert fitted.intercept_ == streamed.intercept_
+    for known in fitted.ids_:  # own weights start from the final bias: those of adapt
+        mine = [i for i, g in enumerate(rows.groups) if g == known]
+        adapted = fitted.adapt(rows.X[mine], rows.y[mine])
+        np.testing.assert_array_equal(fitted.weights_of(known), adapted.coef_)
+        assert fitted.intercept_of(known) == adapted.intercept_
+
+
+def table(T: int = 40, n: int = 8, d: int = 3) -> tuple[Array, Array, NDArray[np.int64]]:
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(T), n)
+    X = rng.normal(size=(T * n, d))
+    return X, np.sum(X * rng.normal(3.0, 0.3, (T, d))[ids], axis=1) + 1.0, ids
+
+
+def test_bias_is_that_of_algorithm_2() -> None:
+    X, y, ids = table()
+    for inner in ("sgd", "erm"):
+        model = MetaRegressor(reg=0.5, step=0.2, inner=inner, fit_intercept=False)
+        model.fit(X, y, groups=ids)
+        expected = learn_bias(TaskSet.from_arrays(X, y, ids), 0.5, 0.2, inner=inner).bias
+        np.testing.assert_allclose(model.bias_, expected, rtol=1e-10)
+        assert model.intercept_ == 0.0
+        assert model.n_tasks_ == 40
+
+
+def test_exact_intercept_is_that_of_a_constant_column() -> None:
+    X, y, ids = table()
+    model = MetaRegressor(reg=0.5, step=0.2, inner="erm").fit(X, y, groups=ids)
+    b = np.sqrt(np.mean(np.sum(X**2, axis=1)))
+    wide = np.column_stack([X, np.full(len(X), b)])
+    bias = learn_bias(TaskSet.from_arrays(wide, y, ids), 0.5, 0.2, inner="erm").bias
+    np.testing.assert_allclose(model.bias_, bias[:-1], rtol=1e-9)
+    assert model.intercept_ == pytest.approx(b * bias[-1], rel=1e-9)
+    alone = biased_erm(wide[:5], y[:5], bias, 0.5).weights
+    np.testing.assert_allclose(model.adapt(X[:5], y[:5]).coef_, alone[:-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("inner", ["sgd", "erm"])
+def test_task_size_uses_the_first_rows_of_each_task(inner: str) -> None:
+    X, y, ids = table()
+    settings: dict[str, Any] = {"reg": 0.5, "step": 0.2, "inner": inner, "fit_intercept": False}
+    few = MetaRegressor(**settings, task_size=3).fit(X, y, groups=ids)
+    first = np.arange(len(y)) % 8 < 3
+    alone = MetaRegressor(**settings).fit(X[first], y[first], groups=ids[first])
+    np.testing.assert_array_equal(few.bias_, alone.bias_)
+    assert np.any(few.weights_of(0) != alone.weights_of(0))  # own weights use all rows
+
+
+def test_rows_of_a_closed_group_leave_the_bias_alone() -> None:
+    X, y, ids = table()
+    model = MetaRegressor().partial_fit(X, y, groups=ids).finish()
+    bias, own, other = model.bias_.copy(), model.weights_of(3), model.weights_of(4)
+    model.partial_fit(X[:5], -y[:5], groups=[3] * 5).finish()
+    np.testing.assert_array_equal(model.bias_, bias)
+    assert np.any(model.weights_of(3) != own)
+    np.testing.assert_array_equal(model.weights_of(4), other)
+
+
+def test_interleaved_tasks_close_after_task_size_rows() -> None:
+    X, y, ids = table(T=4, n=6)
+    order = np.argsort(np.arange(24) % 6, kind="stable")  # one row of each in turn
+    model = MetaRegressor(step=0.5, task_size=4)
+    rows = [slice(i, i + 1) for i in order]
+    closed = [model.partial_fit(X[i], y[i], groups=ids[i]).n_tasks_ for i in rows]
+    assert closed == [0] * 12 + [0, 1, 2, 3][1:] + [4] * 9
+    short = MetaRegressor(step=0.5, task_size=100).partial_fit(X[order], y[order], ids[order])
+    assert short.n_tasks_ == 0
+    assert not short.bias_.any()
+    assert short.finish().n_tasks_ == 4
+
+
+def test_a_step_too_large_is_said() -> None:
+    X, y, ids = table()
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="step: the bias grew beyond"):
+        MetaRegressor(step=1e308).fit(X, 1e3 * y, groups=ids)
+
+
+def test_learn_reads_chunks_and_reports() -> None:
+    X, y, ids = table()
+    said: list[Progress] = []
+    chunks = ((X[k : k + 50], y[k : k + 50], ids[k : k + 50]) for k in range(0, 320, 50))
+    model = MetaRegressor().learn(chunks, callback=said.append)
+    whole = MetaRegressor().partial_fit(X, y, ids).finish()
+    np.testing.assert_array_equal(model.bias_, whole.bias_)
+    assert [p.rows for p in said] == [50, 100, 150, 200, 250, 300, 320]
+    assert said[0].tasks == 6
+    with pytest.raises(TypeError, match=r"chunks: expected \(X, y\) or .* found int as number 0"):
+        MetaRegressor().learn([3])  # type: ignore[list-item]

@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+class GroupKFold:
+    def __init__(self, n_splits: int) -> None: ...
+    def split(
+        self, X: Any, y: Any, groups: Any
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]: ...
+
+class GridSearchCV:
+    best_params_: dict[str, Any]
+    best_score_: float
+    def __init__(self, estimator: Any, grid: dict[str, Any], *, scoring: str, cv: Any) -> None: ...
+    def fit(self, X: Any, y: Any) -> Self: ...
+
+def cross_val_score(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: str | None = ...,
+    cv: Any,
+    params: dict[str, Any] | None = ...,
+) -> NDArray[np.float64]: ...

@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+def parametrize_with_checks(estimators: list[Any]) -> Callable[[F], F]: ...
