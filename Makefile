@@ -19,6 +19,7 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/estimators.py
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -18,6 +18,31 @@ def test_head_start(capsys: pytest.CaptureFixture[str]) -> None:
     assert learned[2] < 1.05 * oracle
 
 
+def run(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_paper(capsys: pytest.CaptureFixture[str]) -> None:
+    first, *learned = run("paper", capsys)
+    alone, oracle = (float(part.split()[-1]) for part in first.split(";")[0].split(","))
+    losses = [float(line.split()[-1]) for line in learned]
+    assert losses[0] == alone
+    assert oracle < losses[-1] < 1.01 * oracle
+
+
+def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    _, unseen, seen, bias = run("stream", capsys)
+    assert float(seen.split()[-1]) < 0.9 * float(unseen.split()[-1])
+    assert bias == "bias [ 2.9 -1.   1.9  0.5  1. ], intercept 9.9"
+
+
+def test_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    best, error = run("pipeline", capsys)
+    assert best.startswith("best {'reg': ")
+    assert float(error.split()[-1]) < 1.5  # one line for all patients leaves 1.9
+
+
 def _results(capsys: pytest.CaptureFixture[str]) -> list[str]:
     lines = capsys.readouterr().out.splitlines()[2:]
     return [line.replace("(bias 0)", "") for line in lines]

@@ -111,6 +111,7 @@ def id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
         raise TypeError(f"{name}: expected a column of ids, found {type(ids).__name__}")
     items = list(ids)
     kinds = {type(i) for i in items}
-    if len(kinds) == 1 and kinds <= {int, float, str, bool}:
+    padded = kinds == {str} and "\0" in "".join(map(str, items))  # which numpy would cut off
+    if len(kinds) == 1 and kinds <= {int, float, str, bool} and not padded:
         return np.array(items)
     return np.fromiter(items, object, len(items))

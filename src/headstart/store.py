@@ -9,6 +9,7 @@ at, so that one entity of a million costs a few blocks, and a flipped bit never 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import zlib
 from base64 import b64decode, b64encode
@@ -75,8 +76,18 @@ def _write_array(path: Path, array: Array) -> dict[str, object]:
     np.save(path, whole, allow_pickle=False)
     data = whole.reshape(-1).view(np.uint8)
     sums = [_sum(data, block) for block in range(-(-data.size // BLOCK))]
-    packed = b64encode(np.array(sums, "<u4").tobytes()).decode()
-    return {"dtype": whole.dtype.str, "shape": whole.shape, "sums": packed}
+    header = path.stat().st_size - whole.nbytes
+    return {
+        "dtype": whole.dtype.str,
+        "shape": whole.shape,
+        "header": [header, zlib.crc32(_beginning(path, header))],
+        "sums": b64encode(np.array(sums, "<u4").tobytes()).decode(),
+    }
+
+
+def _beginning(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 def _sum(data: NDArray[np.uint8], block: int) -> int:
@@ -114,21 +125,24 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]:
 class StoredArray:
     """An array on disk of which rows are read, and checked, on demand."""
 
-    def __init__(self, path: Path, dtype: str, shape: list[int], sums: str) -> None:
+    def __init__(
+        self, path: Path, dtype: str, shape: list[int], header: tuple[int, int], sums: str
+    ) -> None:
         self._path = path
+        kind, (begin, checksum) = np.dtype(dtype), header
+        wanted = begin + kind.itemsize * math.prod(shape)
         try:
-            self._map: Array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+            found = path.stat().st_size
+            beginning = _beginning(path, begin)
         except FileNotFoundError:
-            raise StoreError(f"{path} is missing") from None
-        except (ValueError, OSError, EOFError, SyntaxError, TypeError) as error:
-            raise StoreError(f"{path} is damaged: {error}") from None
-        if self._map.dtype.str != dtype or self._map.shape != tuple(shape):
-            raise StoreError(
-                f"{path} is damaged: expected {dtype} of shape {tuple(shape)}, "
-                f"found {self._map.dtype.str} of shape {self._map.shape}"
-            )
-        if not self._map.flags.c_contiguous:
-            raise StoreError(f"{path} is damaged: its rows are not in order")
+            raise StoreError(f"{path} is missing: the model is damaged") from None
+        if found != wanted:
+            raise StoreError(f"{path} is damaged: expected {wanted} bytes, found {found}")
+        if zlib.crc32(beginning) != checksum:
+            raise StoreError(f"{path} is damaged: its header has another checksum")
+        self._map: Array = np.empty(shape, kind)
+        if self._map.size:
+            self._map = np.memmap(path, kind, "r", begin, tuple(shape)).view(np.ndarray)
         self._bytes = self._map.reshape(-1).view(np.uint8)
         self._sums = np.frombuffer(b64decode(sums), "<u4")
         self._stride = self._map.nbytes // max(len(self._map), 1)
@@ -159,7 +173,7 @@ class StoredArray:
 
     def whole(self) -> Array:
         """All rows, in memory: read at once, which is faster than through the map."""
-        array: Array = np.load(self._path, allow_pickle=False)
+        array: Array = np.load(self._path, allow_pickle=False)  # its header was checked
         data = array.reshape(-1).view(np.uint8)
         self._checked[:] = False
         run_blocks(

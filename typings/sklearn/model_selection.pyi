@@ -4,6 +4,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+class KFold:
+    def __init__(self, n_splits: int, *, shuffle: bool, random_state: int) -> None: ...
+
 class GroupKFold:
     def __init__(self, n_splits: int) -> None: ...
     def split(

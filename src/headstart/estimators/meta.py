@@ -105,6 +105,9 @@ class MetaRegressor(Regressor, Meta):
         entity's own weights start from the bias of the moment it opened and learn from all
         its rows. `finish` closes the tasks still open.
 
+        Meta-gradients of tasks that were open together belong to an older bias and add up:
+        where hundreds are, take a step as many times smaller.
+
         Parameters
         ----------
         X, y, groups
