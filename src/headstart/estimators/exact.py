@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from headstart._checks import FloatArray
 from headstart.losses import Loss
 from headstart.meta import continue_bias, start_bias, task_weights
-from headstart.online import CLOSED, FOLLOW, ROWS, STEPS, Pace, Stream
+from headstart.online import CLOSED, FOLLOW, ROWS, SQUARES, STEPS, WEIGHT, Pace, Stream
 from headstart.tasks import TaskSet
 
 
@@ -25,7 +25,7 @@ def fit_exactly(
     """As `Stream.fit`, with exact solutions; the intercept is that of a constant column."""
     bias, known = stream.bias, stream.entities
     bias.counts[ROWS] = len(y)
-    bias.squares[0] = np.einsum("id,id->", X, X, dtype=np.float64)
+    bias.sums[SQUARES] = np.einsum("id,id->", X, X, dtype=np.float64)
     b = bias.scale if pace.metric == FOLLOW else 0.0
     units = np.append(np.ones(X.shape[1]), b)
     wide = np.column_stack([X, np.full(len(X), b, X.dtype)])
@@ -35,7 +35,7 @@ def fit_exactly(
     state = start_bias(units.size)
     state = continue_bias(state, _first_rows(tasks, pace.task_size), reg, pace.step, loss, "erm")
     bias.h[:], bias.total[:] = state.last * units, state.total * units
-    bias.counts[STEPS] = state.steps
+    bias.counts[STEPS], bias.sums[WEIGHT] = state.steps, state.steps + 1
 
     owner = entity[offsets[:-1]]
     if len(known.rows):

@@ -76,7 +76,8 @@ class Meta(Estimator):
         order = _task_order(entity, self.random_state, together)
         if order is not None:
             inputs, labels, entity = read_only(inputs[order]), labels[order], entity[order]
-        stream = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype, len(index))
+        zero = np.zeros(inputs.shape[1] + 1)
+        stream = Stream.start(zero, inputs.dtype, pace.step, len(index))
         jobs = check_jobs(self.n_jobs)
         if self.inner == "erm":
             loss = get_loss(self.loss)
@@ -95,7 +96,7 @@ class Meta(Estimator):
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
         if not begun:
-            empty = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype)
+            empty = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype, pace.step)
             self._known = InMemory(IdIndex(), empty)
         index, stream = self._live()
         entity = self._entities(column, len(labels), index)
@@ -105,7 +106,7 @@ class Meta(Estimator):
     def finish(self) -> Self:
         """Close the open tasks: each gives its meta-gradient, the first opened first."""
         check_is_fitted(self)
-        self._live()[1].finish(self._pace(moving_on=True).step)
+        self._live()[1].finish(self._objective(), self._pace(moving_on=True))
         return self
 
     @only_streams

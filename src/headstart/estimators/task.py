@@ -43,7 +43,7 @@ class Task(Estimator):
             mean = float(np.einsum("id,id->", inputs, inputs, dtype=np.float64)) / len(inputs)
             scale = np.sqrt(mean) if mean > 0.0 else 1.0
         b = scale or 0.0
-        self._stream = Stream.start(start, inputs.dtype, n_entities=1)
+        self._stream = Stream.start(start, inputs.dtype, 0.0, n_entities=1)
         if self.inner == "erm":
             wide = np.column_stack([inputs, np.full(len(inputs), b, inputs.dtype)])
             bias = np.append(start[:-1], start[-1] / (b or 1.0))
@@ -60,7 +60,7 @@ class Task(Estimator):
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
         if not begun:
-            self._stream = Stream.start(self._start(), inputs.dtype, n_entities=1)
+            self._stream = Stream.start(self._start(), inputs.dtype, 0.0, n_entities=1)
         scale = self._scale() if self.fit_intercept else 0.0
         pace = Pace(0.0, 0, False, FOLLOW if scale is None else scale**2)
         entity = np.zeros(len(labels), np.int64)

@@ -13,62 +13,35 @@ constant column of value b in other units: :math:`\langle x, w\rangle + w_0` wit
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel, run_blocks
 from headstart.losses import Objective
+from headstart.online.bias import (
+    CLOSED,
+    CURRENT,
+    FOLLOW,
+    NEW,
+    OPEN,
+    OPENED,
+    WEIGHT,
+    Bias,
+    Counts,
+    Matrix,
+    Pace,
+    count_row,
+    lone_row,
+    meta_step,
+    metric_now,
+)
 from headstart.sgd.one_pass import AVERAGE, LAST, POLY, subgradient
 
-Matrix = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
 PREDICTORS = {"average": AVERAGE, "last": LAST, "poly": POLY}
-STEPS, ROWS, CURRENT, OPEN, OPENED = range(5)  # of Bias.counts
-NEW, CLOSED = -1, -2  # an entity's slot, if it has none
-FOLLOW = -1.0
-
-
-class Pace(NamedTuple):
-    """When tasks close and what follows.
-
-    Attributes
-    ----------
-    step : meta step size
-    task_size : number of rows after which a task closes; 0 for any number
-    moving_on : whether a task closes when the stream moves on to another entity
-    metric : the square of the constant column's value; 0 for no intercept, and `FOLLOW` to
-        take the mean of ||x||^2 over the rows so far
-    """
-
-    step: float
-    task_size: int
-    moving_on: bool
-    metric: float
-
-
-class Bias(NamedTuple):
-    """Algorithm 2 in progress: the iterate, the sum of iterates, counts, the sum of ||x||^2."""
-
-    h: Vector
-    total: Vector
-    counts: Counts
-    squares: Vector
-
-    @property
-    def mean(self) -> Vector:
-        """The estimate: the mean of all iterates."""
-        return self.total / float(self.counts[STEPS] + 1)
-
-    @property
-    def scale(self) -> float:
-        """The root of the mean of ||x||^2 over all rows so far."""
-        return math.sqrt(_metric(self.squares[0], max(self.counts[ROWS], 1)))
 
 
 class OpenTasks(NamedTuple):
@@ -95,18 +68,9 @@ class Entities(NamedTuple):
 
 
 @kernel
-def _metric(squares: float, rows: int) -> float:
-    return squares / rows if squares > 0.0 else 1.0
-
-
-@kernel
-def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, step: float) -> None:
+def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, pace: Pace, lam: float) -> None:
     """Take the meta-step of the task in slot s, and put the last slot's task there."""
-    rate = step / tasks.rows[s]
-    for j in range(bias.h.size):
-        bias.h[j] -= rate * tasks.pulls[s, j]
-        bias.total[j] += bias.h[j]
-    bias.counts[STEPS] += 1
+    meta_step(bias, tasks.pulls, s, tasks.rows[s], pace, 1.0 / lam, metric_now(bias, pace))
     slot[tasks.entity[s]] = CLOSED
     bias.counts[OPEN] -= 1
     last = bias.counts[OPEN]
@@ -131,14 +95,25 @@ def _learn_rows(
     metrics: Vector,
 ) -> None:
     """Algorithm 2 over these rows. Fills the metric of each row and the starts of new entities."""
-    h, total, counts, squares = bias
+    h, total, counts, sums = bias
     opened, pulls, rows = tasks.h, tasks.pulls, tasks.rows
     d = h.size - 1
     for i in range(len(y)):
-        e, s = entity[i], 0
+        e = entity[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
-            _close(bias, tasks, slot, 0, pace.step)
-        if e >= 0 and slot[e] == NEW:
+            _close(bias, tasks, slot, 0, pace, objective.lam)
+        counts[CURRENT] = e
+        count_row(bias, X, i)
+        metric = metric_now(bias, pace)
+        metrics[i] = metric
+        if e < 0:
+            z = h[d]
+            for j in range(d):
+                z += X[i, j] * h[j]
+            u = subgradient(objective, z, y[i])
+            lone_row(bias, X, i, u, pace, 1.0 / objective.lam, pulls, counts[OPEN])
+            continue
+        if slot[e] == NEW:
             s = counts[OPEN]
             counts[OPEN] += 1
             counts[OPENED] += 1
@@ -147,43 +122,23 @@ def _learn_rows(
                 opened[s, j], pulls[s, j] = h[j], 0.0
             if len(starts) > 0:
                 for j in range(d + 1):
-                    starts[e, j] = total[j] / (counts[STEPS] + 1)
-        counts[CURRENT] = e
-        square, xh, xp = 0.0, 0.0, 0.0
-        s = slot[e] if e >= 0 else CLOSED
-        if s >= 0:
-            for j in range(d):
-                x = np.float64(X[i, j])
-                square += x * x
-                xh += x * opened[s, j]
-                xp += x * pulls[s, j]
-        else:
-            for j in range(d):
-                x = np.float64(X[i, j])
-                square += x * x
-                xh += x * h[j]
-        counts[ROWS] += 1
-        squares[0] += square
-        metric = pace.metric if pace.metric >= 0.0 else _metric(squares[0], counts[ROWS])
-        metrics[i] = metric
-        if s >= 0:
-            scale = 1.0 / (rows[s] * objective.lam) if rows[s] > 0 else 0.0
-            z = xh + opened[s, d] - scale * (xp + pulls[s, d])
-            u = subgradient(objective, z, y[i])
-            for j in range(d):
-                pulls[s, j] += u * X[i, j]
-            pulls[s, d] += u * metric
-            rows[s] += 1
-            if rows[s] == pace.task_size:
-                _close(bias, tasks, slot, s, pace.step)
-        elif e < 0:
-            rate = pace.step * subgradient(objective, xh + h[d], y[i])
-            for j in range(d):
-                h[j] -= rate * X[i, j]
-                total[j] += h[j]
-            h[d] -= rate * metric
-            total[d] += h[d]
-            counts[STEPS] += 1
+                    starts[e, j] = total[j] / sums[WEIGHT] if sums[WEIGHT] > 0.0 else h[j]
+        s = slot[e]
+        if s < 0:
+            continue
+        xh, xp = opened[s, d], pulls[s, d]
+        for j in range(d):
+            x = np.float64(X[i, j])
+            xh += x * opened[s, j]
+            xp += x * pulls[s, j]
+        scale = 1.0 / (rows[s] * objective.lam) if rows[s] > 0 else 0.0
+        u = subgradient(objective, xh - scale * xp, y[i])
+        for j in range(d):
+            pulls[s, j] += u * X[i, j]
+        pulls[s, d] += u * metric
+        rows[s] += 1
+        if rows[s] == pace.task_size:
+            _close(bias, tasks, slot, s, pace, objective.lam)
 
 
 @kernel
@@ -260,10 +215,9 @@ class Stream:
     entities: Entities
 
     @classmethod
-    def start(cls, initial: Vector, dtype: DTypeLike, n_entities: int = 0) -> Stream:
+    def start(cls, initial: Vector, dtype: DTypeLike, step: float, n_entities: int = 0) -> Stream:
         """The state before the first row, with room for so many entities."""
-        counts = np.array([0, 0, NEW, 0, 0])
-        bias = Bias(initial.copy(), initial.copy(), counts, np.zeros(1))
+        bias = Bias.start(initial, step)
         return cls(bias, _no_tasks(initial.size), _no_entities(initial.size, dtype, n_entities))
 
     def take(
@@ -283,17 +237,17 @@ class Stream:
         _learn_rows(
             X, y, entity, objective, pace, self.bias, self.tasks, known.slot, starts, metrics
         )
-        self._check(pace.step)
+        self.bias.check(pace.step)
         kind = PREDICTORS[predictor]
         _train_rows(X, y, entity, metrics, objective, kind, known, 0, len(y))
 
-    def finish(self, step: float) -> None:
+    def finish(self, objective: Objective, pace: Pace) -> None:
         """Close the open tasks, the first opened first."""
         while n_open := int(self.bias.counts[OPEN]):
             first = int(np.argmin(self.tasks.order[:n_open]))
-            _close(self.bias, self.tasks, self.entities.slot, first, step)
+            _close(self.bias, self.tasks, self.entities.slot, first, pace, objective.lam)
         self.bias.counts[CURRENT] = NEW
-        self._check(step)
+        self.bias.check(pace.step)
 
     def fit(
         self,
@@ -306,11 +260,11 @@ class Stream:
         n_jobs: int,
     ) -> None:
         """Learn the bias from rows lying together by entity; then train all of them from it."""
-        self._open_slots(1)
+        self._open_slots(2)
         slot, metrics = self.entities.slot, np.empty(len(y))
         no_starts = np.empty((0, self.bias.h.size), X.dtype)
         _learn_rows(X, y, entity, objective, pace, self.bias, self.tasks, slot, no_starts, metrics)
-        self.finish(pace.step)
+        self.finish(objective, pace)
         start = self.bias.mean.astype(X.dtype)
         known = self.entities = self.entities._replace(starts=start[None, :])
         metrics[:] = self.bias.scale**2 if pace.metric == FOLLOW else pace.metric
@@ -324,13 +278,6 @@ class Stream:
             n_jobs,
         )
 
-    def _check(self, step: float) -> None:
-        if not np.isfinite(self.bias.total).all():
-            raise ValueError(
-                f"step: the bias grew beyond all numbers with step {step:g}; use a smaller step, "
-                "a larger reg, or scale the columns of X, and fit again"
-            )
-
     def _make_room(self, n_entities: int, n_rows: int) -> None:
         known = self.entities
         room = len(known.rows)
@@ -341,7 +288,7 @@ class Stream:
             for new, old in zip(grown, known, strict=True):
                 new[:room] = old
             self.entities = grown
-        self._open_slots(int(self.bias.counts[OPEN]) + min(n_rows, n_entities))
+        self._open_slots(int(self.bias.counts[OPEN]) + min(n_rows, n_entities) + 1)
 
     def _open_slots(self, wanted: int) -> None:
         n_open = int(self.bias.counts[OPEN])

@@ -1,0 +1,152 @@
+"""The bias of a stream: Algorithm 2's iterates, and how a closing task moves them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import FloatArray, Vector
+from headstart._jit import kernel
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+STEPS, ROWS, CURRENT, OPEN, OPENED = range(5)  # of Bias.counts
+SQUARES, WEIGHT, GRADIENTS, REACH = range(4)  # of Bias.sums
+NEW, CLOSED = -1, -2  # an entity's slot, if it has none
+FOLLOW, AUTO = -1.0, -1.0  # of Pace.metric and Pace.step
+
+
+@kernel
+def mean_square(squares: float, rows: int) -> float:
+    """Mean of ||x||^2 over so many rows, and 1 where all were 0."""
+    return squares / rows if squares > 0.0 else 1.0
+
+
+class Pace(NamedTuple):
+    """When tasks close and what follows.
+
+    Attributes
+    ----------
+    step : meta step size; `AUTO` for DoG's
+    task_size : number of rows after which a task closes; 0 for any number
+    moving_on : whether a task closes when the stream moves on to another entity
+    metric : the square of the constant column's value; 0 for no intercept, and `FOLLOW` to
+        take the mean of ||x||^2 over the rows so far
+    """
+
+    step: float
+    task_size: int
+    moving_on: bool
+    metric: float
+
+
+class Bias(NamedTuple):
+    """Algorithm 2 in progress: the iterate, the weighted sum of iterates, counts and sums."""
+
+    h: Vector
+    total: Vector
+    counts: Counts
+    sums: Vector
+
+    @classmethod
+    def start(cls, initial: Vector, step: float) -> Bias:
+        """Before the first row. With a step of its own choosing weights come with the steps."""
+        sums = np.zeros(4)
+        sums[WEIGHT] = 0.0 if step == AUTO else 1.0
+        return cls(initial.copy(), sums[WEIGHT] * initial, np.array([0, 0, NEW, 0, 0]), sums)
+
+    @property
+    def mean(self) -> Vector:
+        """The estimate: the mean of all iterates."""
+        weight = float(self.sums[WEIGHT])
+        return self.total / weight if weight > 0.0 else self.h.copy()
+
+    @property
+    def scale(self) -> float:
+        """The root of the mean of ||x||^2 over all rows so far."""
+        return math.sqrt(mean_square(self.sums[SQUARES], max(self.counts[ROWS], 1)))
+
+    def check(self, step: float) -> None:
+        """Raise if the bias is no longer finite."""
+        if not np.isfinite(self.total).all():
+            raise ValueError(
+                f"step: the bias grew beyond all numbers with step {step:g}; use a smaller step, "
+                "a larger reg, or scale the columns of X, and fit again"
+            )
+
+
+@kernel
+def metric_now(bias: Bias, pace: Pace) -> float:
+    """The square of the constant column's value at this moment."""
+    if pace.metric != FOLLOW:
+        return pace.metric
+    return mean_square(bias.sums[SQUARES], bias.counts[ROWS])
+
+
+@kernel
+def count_row(bias: Bias, X: FloatArray, i: int) -> None:
+    """Take row i into the scale of the inputs."""
+    square = 0.0
+    for j in range(X.shape[1]):
+        x = np.float64(X[i, j])
+        square += x * x
+    bias.counts[ROWS] += 1
+    bias.sums[SQUARES] += square
+
+
+@kernel
+def meta_step(
+    bias: Bias, pulls: Matrix, s: int, n: int, pace: Pace, reach: float, metric: float
+) -> None:
+    r"""Move the bias by the meta-gradient ``g = pulls[s] / n`` of a closing task.
+
+    Either by ``step``, all iterates having weight 1; or as DoG does (Ivgi, Hinder, Carmon,
+    2023): by :math:`\bar r/\sqrt{\sum\|g\|^2}`, where :math:`\bar r` is the largest distance
+    from the beginning so far, at first `reach` times the first gradient's norm, and the
+    weight of an iterate.
+    """
+    h, total, counts, sums = bias
+    d = h.size - 1
+    counts[STEPS] += 1
+    if pace.step != AUTO:
+        rate = pace.step / n
+        sums[WEIGHT] += 1.0
+        for j in range(d + 1):
+            h[j] -= rate * pulls[s, j]
+            total[j] += h[j]
+        return
+    unit = 1.0 / metric if metric > 0.0 else 0.0  # of the squared intercept
+    norm = unit * (pulls[s, d] / n) ** 2
+    for j in range(d):
+        norm += (pulls[s, j] / n) ** 2
+    sums[GRADIENTS] += norm
+    if sums[GRADIENTS] == 0.0:
+        return
+    if sums[REACH] == 0.0:
+        sums[REACH] = reach * math.sqrt(norm)
+        sums[WEIGHT] = sums[REACH]
+    rate = sums[REACH] / math.sqrt(sums[GRADIENTS]) / n
+    distance = 0.0
+    for j in range(d + 1):
+        h[j] -= rate * pulls[s, j]
+        distance += h[j] ** 2 * (unit if j == d else 1.0)
+    sums[REACH] = max(sums[REACH], math.sqrt(distance))
+    sums[WEIGHT] += sums[REACH]
+    for j in range(d + 1):
+        total[j] += sums[REACH] * h[j]
+
+
+@kernel
+def lone_row(
+    bias: Bias, X: FloatArray, i: int, u: float, pace: Pace, reach: float, pulls: Matrix, s: int
+) -> None:
+    """The meta-step of row i as a task of its own, u being its subgradient; s is a free slot."""
+    d, metric = X.shape[1], metric_now(bias, pace)
+    for j in range(d):
+        pulls[s, j] = u * X[i, j]
+    pulls[s, d] = u * metric
+    meta_step(bias, pulls, s, 1, pace, reach, metric)
