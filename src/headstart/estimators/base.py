@@ -22,14 +22,15 @@ class Estimator(BaseEstimator):
     """Parameters of all, and rows as the kernels want them."""
 
     loss: str | Loss
-    reg: float
+    reg: float | str
     inner: str
     predictor: str
     fit_intercept: bool
+    _or_auto = ""
 
     def _objective(self) -> Objective:
         """The checked parameters of the within-task algorithm."""
-        check_choice("inner", self.inner, INNER)
+        check_choice("inner", self.inner, [*INNER, "constant"])
         check_choice("predictor", self.predictor, list(PREDICTORS))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept: expected True or False, found {self.fit_intercept!r}")
@@ -41,7 +42,13 @@ class Estimator(BaseEstimator):
                 f"loss: {type(self).__name__} takes {', '.join(map(repr, fitting))}, "
                 f"found {chosen.name!r}"
             )
-        return chosen.regularised(self.reg)
+        if isinstance(self.reg, str) and not self._is_tuned():
+            raise ValueError(f"reg: expected a number > 0{self._or_auto}, found {self.reg!r}")
+        return chosen.regularised(1.0 if self._is_tuned() else self.reg)
+
+    def _is_tuned(self) -> bool:
+        """Whether reg is to be chosen; an estimator of one task has nothing to choose it by."""
+        return False
 
     def _read(
         self, X: Any, y: ArrayLike, *, reset: bool, classes: ArrayLike | None = None

@@ -13,11 +13,22 @@ from numpy.typing import DTypeLike, NDArray
 from headstart._checks import FloatArray
 from headstart.ids import IdIndex
 from headstart.losses import Loss, get_loss
-from headstart.online import OPEN, Bias, Entities, OpenTasks, Stream
+from headstart.online import (
+    OPEN,
+    Bias,
+    Entities,
+    OpenTasks,
+    Stream,
+    TunedEntities,
+    TunedStream,
+    TunedTasks,
+    Tuning,
+)
 from headstart.plain import from_plain, to_plain
 from headstart.store import StoredArray, StoredIds, StoreError, pack_ids, read_model, write_model
 
 Positions = NDArray[np.int64]
+AnyStream = Stream | TunedStream
 
 
 @dataclass
@@ -25,7 +36,7 @@ class InMemory:
     """Ids and the state of the stream, which can go on."""
 
     ids: IdIndex
-    stream: Stream
+    stream: AnyStream
 
     @property
     def bias(self) -> Bias:
@@ -36,6 +47,11 @@ class InMemory:
     def dtype(self) -> DTypeLike:
         """The float type of the inputs."""
         return self.stream.entities.weights.dtype
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What the candidates for reg have lost, if it is chosen."""
+        return self.stream.tuning if isinstance(self.stream, TunedStream) else None
 
     def index(self) -> IdIndex:
         """All ids."""
@@ -53,15 +69,16 @@ class InMemory:
         """Save the model this belongs to."""
         stream, count = self.stream, len(self.ids)
         n_open = int(stream.bias.counts[OPEN])
-        known = stream.entities
-        shared = len(known.starts) == 1
         arrays = {
             **{f"bias_{name}": a for name, a in stream.bias._asdict().items()},
             **{f"open_{name}": a[:n_open] for name, a in stream.tasks._asdict().items()},
-            **{f"own_{name}": a[:count] for name, a in known._asdict().items()},
-            **({"own_starts": known.starts} if shared else {}),
+            **{f"own_{name}": a[:count] for name, a in stream.entities._asdict().items()},
             **pack_ids(self.ids.keys),
         }
+        if isinstance(stream, TunedStream):
+            arrays |= {f"tuning_{name}": a for name, a in stream.tuning._asdict().items()}
+        elif len(stream.entities.starts) == 1:  # for all of them, be there any or not
+            arrays["own_starts"] = stream.entities.starts
         names = getattr(model, "feature_names_in_", None)
         classes = getattr(model, "classes_", None)
         about = {
@@ -76,11 +93,13 @@ class InMemory:
 
 @dataclass
 class Stored:
-    """Ids and arrays on disk, and the bias in memory."""
+    """Ids and arrays on disk, the bias and its tuning in memory."""
 
     bias: Bias
+    tuning: Tuning | None
     ids: StoredIds
     arrays: dict[str, StoredArray]
+    predictor: str
 
     @property
     def dtype(self) -> DTypeLike:
@@ -103,9 +122,19 @@ class Stored:
 
     def in_memory(self) -> InMemory:
         """All of it, read and checked."""
-        tasks = OpenTasks(*(self.arrays[f"open_{name}"].whole() for name in OpenTasks._fields))
-        known = Entities(*(self.arrays[f"own_{name}"].whole() for name in Entities._fields))
-        return InMemory(self.ids.index(), Stream(self.bias, tasks, known))
+        stream: AnyStream
+        if self.tuning is not None:
+            open_tasks = TunedTasks(*self._part("open", TunedTasks._fields))
+            entities = TunedEntities(*self._part("own", TunedEntities._fields))
+            stream = TunedStream(self.bias, open_tasks, entities, self.tuning)
+        else:
+            tasks = OpenTasks(*self._part("open", OpenTasks._fields))
+            known = Entities(*self._part("own", Entities._fields))
+            stream = Stream(self.bias, tasks, known, self.predictor)
+        return InMemory(self.ids.index(), stream)
+
+    def _part(self, part: str, fields: tuple[str, ...]) -> list[NDArray[Any]]:
+        return [self.arrays[f"{part}_{field}"].whole() for field in fields]
 
     @classmethod
     def read(cls, folder: Path, kind: type[Any]) -> Any:
@@ -120,7 +149,10 @@ class Stored:
         if about["classes"] is not None:
             model.classes_ = np.array([from_plain(c) for c in about["classes"]])
         bias = Bias(*(arrays[f"bias_{name}"].whole() for name in Bias._fields))
-        model._known = cls(bias, StoredIds(arrays), arrays)
+        tuning = None
+        if "tuning_kappas" in arrays:
+            tuning = Tuning(*(arrays[f"tuning_{name}"].whole() for name in Tuning._fields))
+        model._known = cls(bias, tuning, StoredIds(arrays), arrays, model.predictor)
         return model
 
 

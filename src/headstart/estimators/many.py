@@ -21,10 +21,23 @@ from headstart._checks import (
 from headstart.estimators.base import Estimator, only_streams
 from headstart.estimators.exact import fit_exactly
 from headstart.estimators.inputs import read_inputs, take_group
-from headstart.estimators.known import InMemory, Stored
+from headstart.estimators.known import AnyStream, InMemory, Stored
 from headstart.ids import Column, IdIndex, read_ids
 from headstart.losses import get_loss
-from headstart.online import FOLLOW, ROWS, STEPS, Pace, Stream, predictions
+from headstart.online import (
+    AUTO,
+    FOLLOW,
+    GRADIENTS,
+    REACH,
+    ROWS,
+    STEPS,
+    Pace,
+    Stream,
+    TunedStream,
+    leading_step,
+    predictions,
+    sureness,
+)
 
 Counts = NDArray[np.int64]
 
@@ -36,15 +49,24 @@ class Progress(NamedTuple):
     tasks: int
 
 
+class Candidate(NamedTuple):
+    """A candidate for reg, the loss before seeing a row, a mean over tasks, and if it leads."""
+
+    reg: float
+    loss: float
+    chosen: bool
+
+
 class Meta(Estimator):
     """Many tasks: Algorithm 2, and every entity's own weights."""
 
-    step: float
+    step: float | str
     group: str | int | None
     task_size: int | None
     n_jobs: int | None
     random_state: object
     n_features_in_: int
+    _or_auto = " or 'auto'"
 
     __metadata_request__fit: ClassVar = {"groups": True}
     __metadata_request__partial_fit: ClassVar = {"groups": True}
@@ -76,14 +98,13 @@ class Meta(Estimator):
         order = _task_order(entity, self.random_state, together)
         if order is not None:
             inputs, labels, entity = read_only(inputs[order]), labels[order], entity[order]
-        zero = np.zeros(inputs.shape[1] + 1)
-        stream = Stream.start(zero, inputs.dtype, pace.step, len(index))
+        stream = self._new_stream(inputs, pace, len(index))
         jobs = check_jobs(self.n_jobs)
-        if self.inner == "erm":
+        if self.inner == "erm" and isinstance(stream, Stream):
             loss = get_loss(self.loss)
             fit_exactly(stream, inputs, labels, entity, objective.lam, loss, pace, jobs)
         else:
-            stream.fit(inputs, labels, entity, objective, pace, self.predictor, jobs)
+            stream.fit(inputs, labels, entity, objective, pace, jobs)
         self._known: InMemory | Stored = InMemory(index, stream)
         return self
 
@@ -96,11 +117,10 @@ class Meta(Estimator):
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
         if not begun:
-            empty = Stream.start(np.zeros(inputs.shape[1] + 1), inputs.dtype, pace.step)
-            self._known = InMemory(IdIndex(), empty)
+            self._known = InMemory(IdIndex(), self._new_stream(inputs, pace))
         index, stream = self._live()
         entity = self._entities(column, len(labels), index)
-        stream.take(inputs, labels, entity, len(index), objective, pace, self.predictor)
+        stream.take(inputs, labels, entity, len(index), objective, pace)
         return self
 
     def finish(self) -> Self:
@@ -145,6 +165,58 @@ class Meta(Estimator):
     def intercept_(self) -> float:
         """The learned starting point of the intercept; 0 without one."""
         return float(self._start()[-1])
+
+    @property
+    def reg_(self) -> float:
+        """The regularisation in use: `reg`, or if that is chosen or steps are constant, n times it.
+
+        That many rows would weigh as much as the bias does: in a task of n rows the paper's
+        reg is ``reg_ / n``.
+        """
+        check_is_fitted(self)
+        tuning = self._known.tuning
+        if tuning is None:
+            return float(self.reg)
+        return 1.0 / leading_step(self._known.bias, tuning, self._pace(moving_on=True))
+
+    @property
+    def step_(self) -> float:
+        """The meta step size in use: `step`, or the newest one if it is chosen."""
+        check_is_fitted(self)
+        sums = self._known.bias.sums
+        if self.step != "auto":
+            return float(self.step)
+        return float(sums[REACH] / np.sqrt(sums[GRADIENTS])) if sums[GRADIENTS] > 0.0 else 0.0
+
+    @property
+    def tuning_(self) -> list[Candidate]:
+        """The candidates for reg with what they lost; empty if reg was given."""
+        check_is_fitted(self)
+        known = self._known
+        if known.tuning is None or known.tuning.kappas.size == 1:
+            return []
+        best = int(known.tuning.lead[0])
+        relative = known.tuning.kappas[best] / known.tuning.kappas
+        return [
+            Candidate(float(self.reg_ * ratio), float(loss), k == best)
+            for k, (ratio, loss) in enumerate(zip(relative, known.tuning.losses, strict=True))
+        ]
+
+    @property
+    def reg_sureness_(self) -> float:
+        """Probability that the chosen reg is better than the next best; 1 if reg was given."""
+        check_is_fitted(self)
+        known = self._known
+        return 1.0 if known.tuning is None else sureness(known.bias, known.tuning)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        told = super().__repr__(N_CHAR_MAX)
+        if not self.__sklearn_is_fitted__() or self._known.bias.counts[STEPS] == 0:
+            return told
+        chosen = f"reg {self.reg_:.3g}"
+        if self._is_tuned():
+            chosen += f" chosen, {100.0 * self.reg_sureness_:.0f} % sure"
+        return f"{told} <{self.n_tasks_} tasks, {chosen}>"
 
     @property
     def n_tasks_(self) -> int:
@@ -213,10 +285,24 @@ class Meta(Estimator):
 
     def _pace(self, *, moving_on: bool) -> Pace:
         size = 0 if self.task_size is None else check_count("task_size", self.task_size)
-        step = check_number("step", self.step, at_least=0.0)
+        step = AUTO if self.step == "auto" else _number("step", self.step, at_least=0.0)
+        if self.inner == "erm" and (step == AUTO or self.reg == "auto"):
+            raise ValueError("inner: exact solutions need numbers for reg and step, found 'auto'")
         return Pace(step, size, moving_on, FOLLOW if self.fit_intercept else 0.0)
 
-    def _live(self) -> tuple[IdIndex, Stream]:
+    def _is_tuned(self) -> bool:
+        return isinstance(self.reg, str) and self.reg == "auto"
+
+    def _new_stream(self, X: FloatArray, pace: Pace, n_entities: int = 0) -> AnyStream:
+        zero = np.zeros(X.shape[1] + 1)
+        if self._is_tuned():
+            return TunedStream.start(zero, X.dtype, pace.step, n_entities)
+        if self.inner == "constant":
+            eta = 1.0 / self._objective().lam
+            return TunedStream.start(zero, X.dtype, pace.step, n_entities, np.array([eta]))
+        return Stream.start(zero, X.dtype, pace.step, self.predictor, n_entities)
+
+    def _live(self) -> tuple[IdIndex, AnyStream]:
         """The state in memory and writable."""
         if isinstance(self._known, Stored):
             self._known = self._known.in_memory()
@@ -232,11 +318,14 @@ class Meta(Estimator):
 
     def _task_settings(self) -> dict[str, Any]:
         """Parameters of an estimator for a new entity."""
-        names = ("reg", "loss", "inner", "predictor", "fit_intercept")
-        start = {"bias": self.bias_, "intercept": self.intercept_}
         return {
-            **start,
-            **{name: getattr(self, name) for name in names},
+            "bias": self.bias_,
+            "intercept": self.intercept_,
+            "reg": self.reg_,
+            "loss": self.loss,
+            "inner": "constant" if self._is_tuned() else self.inner,
+            "predictor": self.predictor,
+            "fit_intercept": self.fit_intercept,
             "intercept_scaling": self._known.bias.scale,
         }
 
@@ -263,6 +352,12 @@ class Meta(Estimator):
         """
         model: Self = Stored.read(Path(path), cls)
         return model
+
+
+def _number(name: str, value: float | str, *, at_least: float) -> float:
+    if isinstance(value, str):
+        raise ValueError(f"{name}: expected a number >= {at_least:g} or 'auto', found {value!r}")
+    return check_number(name, value, at_least=at_least)
 
 
 def _check_length(column: Column, n_rows: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._checks import FloatArray, Vector, check_bias, check_number, read_only
@@ -13,7 +13,7 @@ from headstart.erm import biased_erm
 from headstart.estimators.base import Classifier, Estimator, Regressor, only_logistic, only_streams
 from headstart.estimators.inputs import Labels, read_inputs
 from headstart.losses import Loss, get_loss
-from headstart.online import FOLLOW, Pace, Stream, predictions
+from headstart.online import FOLLOW, Pace, Stream, TunedStream, predictions
 
 
 class Task(Estimator):
@@ -43,16 +43,16 @@ class Task(Estimator):
             mean = float(np.einsum("id,id->", inputs, inputs, dtype=np.float64)) / len(inputs)
             scale = np.sqrt(mean) if mean > 0.0 else 1.0
         b = scale or 0.0
-        self._stream = Stream.start(start, inputs.dtype, 0.0, n_entities=1)
+        self._stream = self._new_stream(start, inputs.dtype)
         if self.inner == "erm":
             wide = np.column_stack([inputs, np.full(len(inputs), b, inputs.dtype)])
             bias = np.append(start[:-1], start[-1] / (b or 1.0))
             loss = get_loss(self.loss)
-            w = biased_erm(wide, labels, bias, self.reg, loss).weights.astype(np.float64)
+            w = biased_erm(wide, labels, bias, objective.lam, loss).weights.astype(np.float64)
             return self._take_weights(np.append(w[:-1], w[-1] * b))
         pace = Pace(0.0, 0, False, b * b)
         entity = np.zeros(len(labels), np.int64)
-        self._stream.take(inputs, labels, entity, 1, objective, pace, self.predictor)
+        self._stream.take(inputs, labels, entity, 1, objective, pace)
         return self._take_weights(self._stream.entities.weights[0])
 
     def _go_on(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -60,12 +60,18 @@ class Task(Estimator):
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
         if not begun:
-            self._stream = Stream.start(self._start(), inputs.dtype, 0.0, n_entities=1)
+            self._stream = self._new_stream(self._start(), inputs.dtype)
         scale = self._scale() if self.fit_intercept else 0.0
         pace = Pace(0.0, 0, False, FOLLOW if scale is None else scale**2)
         entity = np.zeros(len(labels), np.int64)
-        self._stream.take(inputs, labels, entity, 1, objective, pace, self.predictor)
+        self._stream.take(inputs, labels, entity, 1, objective, pace)
         return self._take_weights(self._stream.entities.weights[0])
+
+    def _new_stream(self, start: Vector, dtype: DTypeLike) -> Stream | TunedStream:
+        if self.inner == "constant":
+            eta = 1.0 / self._objective().lam
+            return TunedStream.start(start, dtype, 0.0, 1, np.array([eta]))
+        return Stream.start(start, dtype, 0.0, self.predictor, 1)
 
     def _take_weights(self, weights: FloatArray) -> Self:
         kept = self._stream.entities.weights.dtype
@@ -113,8 +119,9 @@ class TaskRegressor(Regressor, Task):
         The regularisation strength :math:`\lambda`.
     loss : str or Loss
         ``"absolute"``, ``"epsilon_insensitive"``, ``"pinball"`` or ``"huber"``.
-    inner : {"sgd", "erm"}
-        One pass of Algorithm 1, or the exact solution.
+    inner : {"sgd", "erm", "constant"}
+        One pass of Algorithm 1; the exact solution; or one pass with the constant step
+        1 / reg, which is :math:`\lambda` = reg / n in a task of n rows.
     predictor : {"average", "last", "poly"}
         What Algorithm 1 returns, see `weights_from_dual`.
     fit_intercept : bool

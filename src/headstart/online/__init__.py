@@ -4,7 +4,9 @@ from headstart.online.bias import (
     AUTO,
     CLOSED,
     FOLLOW,
+    GRADIENTS,
     OPEN,
+    REACH,
     ROWS,
     SQUARES,
     STEPS,
@@ -13,13 +15,25 @@ from headstart.online.bias import (
     Pace,
 )
 from headstart.online.stream import PREDICTORS, Entities, OpenTasks, Stream, predictions
+from headstart.online.tuned import (
+    KAPPAS,
+    TunedEntities,
+    TunedStream,
+    TunedTasks,
+    Tuning,
+    leading_step,
+    sureness,
+)
 
 __all__ = [
     "AUTO",
     "CLOSED",
     "FOLLOW",
+    "GRADIENTS",
+    "KAPPAS",
     "OPEN",
     "PREDICTORS",
+    "REACH",
     "ROWS",
     "SQUARES",
     "STEPS",
@@ -29,5 +43,11 @@ __all__ = [
     "OpenTasks",
     "Pace",
     "Stream",
+    "TunedEntities",
+    "TunedStream",
+    "TunedTasks",
+    "Tuning",
+    "leading_step",
     "predictions",
+    "sureness",
 ]

@@ -213,12 +213,15 @@ class Stream:
     bias: Bias
     tasks: OpenTasks
     entities: Entities
+    predictor: str
 
     @classmethod
-    def start(cls, initial: Vector, dtype: DTypeLike, step: float, n_entities: int = 0) -> Stream:
+    def start(
+        cls, initial: Vector, dtype: DTypeLike, step: float, predictor: str, n_entities: int = 0
+    ) -> Stream:
         """The state before the first row, with room for so many entities."""
-        bias = Bias.start(initial, step)
-        return cls(bias, _no_tasks(initial.size), _no_entities(initial.size, dtype, n_entities))
+        entities = _no_entities(initial.size, dtype, n_entities)
+        return cls(Bias.start(initial, step), _no_tasks(initial.size), entities, predictor)
 
     def take(
         self,
@@ -228,7 +231,6 @@ class Stream:
         n_entities: int,
         objective: Objective,
         pace: Pace,
-        predictor: str,
     ) -> None:
         """Go on with these rows; entities beyond those known so far are new ones."""
         self._make_room(n_entities, len(y))
@@ -238,7 +240,7 @@ class Stream:
             X, y, entity, objective, pace, self.bias, self.tasks, known.slot, starts, metrics
         )
         self.bias.check(pace.step)
-        kind = PREDICTORS[predictor]
+        kind = PREDICTORS[self.predictor]
         _train_rows(X, y, entity, metrics, objective, kind, known, 0, len(y))
 
     def finish(self, objective: Objective, pace: Pace) -> None:
@@ -256,7 +258,6 @@ class Stream:
         entity: Counts,
         objective: Objective,
         pace: Pace,
-        predictor: str,
         n_jobs: int,
     ) -> None:
         """Learn the bias from rows lying together by entity; then train all of them from it."""
@@ -268,7 +269,7 @@ class Stream:
         start = self.bias.mean.astype(X.dtype)
         known = self.entities = self.entities._replace(starts=start[None, :])
         metrics[:] = self.bias.scale**2 if pace.metric == FOLLOW else pace.metric
-        kind = PREDICTORS[predictor]
+        kind = PREDICTORS[self.predictor]
         cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
         run_blocks(
             lambda first, last: _train_rows(
