@@ -41,7 +41,7 @@ def main() -> None:
     """Two nights and what they bring."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "orders"
-        model = MetaRegressor(reg=1.0, step=0.05, predictor="last", task_size=8)
+        model = MetaRegressor(task_size=8)
         model.learn(night(0, 2000))
         print(f"shops seen the first night: error {error(model, 0, 2000):.2f}")
         print(f"shops not seen yet, by the bias: {error(model, 2000, 3000):.2f}")
@@ -53,6 +53,7 @@ def main() -> None:
         again.save(place)
         print(f"the same shops after their first night: {error(again, 2000, 3000):.2f}")
         print(f"bias {again.bias_.round(1)}, intercept {again.intercept_:.1f}")
+        print(again)
 
 
 if __name__ == "__main__":

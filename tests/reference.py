@@ -169,11 +169,11 @@ def meta_stream(
 ) -> Streamed:
     """A stream of rows, kept whole and gone through again from its definition.
 
-    A constant column follows the inputs: row i has the root mean square of the norms of rows
-    0 to i there. Its weight is kept in the units of the prediction.
+    A constant column follows the inputs: row i has the root mean square of rows 0
+    to i there. Its weight is kept in the units of the prediction.
     """
     d = X.shape[1]
-    scale = [np.sqrt(np.mean(np.sum(X[: i + 1] ** 2, axis=1))) for i in range(len(X))]
+    scale = [np.sqrt(np.mean(X[: i + 1] ** 2)) for i in range(len(X))]
     scale = [b if intercept else 0.0 for b in scale]
     history = [np.zeros(d + 1)]
     opened: dict[object, Array] = {}  # the bias a task started from, while it is open

@@ -77,7 +77,7 @@ class Regressor(RegressorMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # one pass with a fixed step, whatever the scale
+        tags.regressor_tags.poor_score = not self._is_tuned()  # a given step knows no scale
         return tags
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
@@ -114,7 +114,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
+        tags.classifier_tags.poor_score = not self._is_tuned()
         tags.classifier_tags.multi_class = False
         return tags
 

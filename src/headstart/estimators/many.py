@@ -193,7 +193,7 @@ class Meta(Estimator):
         """The candidates for reg with what they lost; empty if reg was given."""
         check_is_fitted(self)
         known = self._known
-        if known.tuning is None or known.tuning.kappas.size == 1:
+        if known.tuning is None or known.tuning.given[0] > 0.0:
             return []
         best = int(known.tuning.lead[0])
         relative = known.tuning.kappas[best] / known.tuning.kappas
@@ -299,7 +299,7 @@ class Meta(Estimator):
             return TunedStream.start(zero, X.dtype, pace.step, n_entities)
         if self.inner == "constant":
             eta = 1.0 / self._objective().lam
-            return TunedStream.start(zero, X.dtype, pace.step, n_entities, np.array([eta]))
+            return TunedStream.start(zero, X.dtype, pace.step, n_entities, eta)
         return Stream.start(zero, X.dtype, pace.step, self.predictor, n_entities)
 
     def _live(self) -> tuple[IdIndex, AnyStream]:

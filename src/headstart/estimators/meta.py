@@ -28,7 +28,7 @@ class MetaRegressor(Regressor, Meta):
         ``"absolute"``, ``"epsilon_insensitive"``, ``"pinball"`` or ``"huber"``.
     reg : float > 0, or "auto"
         Within-task regularisation :math:`\lambda`: large where tasks are alike. ``"auto"``
-        chooses it while learning, by what each of seven candidates loses before it sees a
+        chooses it while learning, by what each of eight candidates loses before it sees a
         row; tasks then take constant steps, and `inner` and `predictor` are of no meaning.
     step : float >= 0, or "auto"
         Meta step size :math:`\gamma`; ``"auto"`` for steps that need none (DoG). With
@@ -115,7 +115,7 @@ class MetaRegressor(Regressor, Meta):
         its rows. `finish` closes the tasks still open.
 
         Meta-gradients of tasks that were open together belong to an older bias and add up:
-        where hundreds are, take a step as many times smaller.
+        a given step should be as many times smaller; with ``step="auto"`` it is.
 
         Parameters
         ----------

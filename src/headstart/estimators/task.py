@@ -40,7 +40,7 @@ class Task(Estimator):
         start = self._start()
         scale = self._scale()
         if self.fit_intercept and scale is None:
-            mean = float(np.einsum("id,id->", inputs, inputs, dtype=np.float64)) / len(inputs)
+            mean = float(np.einsum("id,id->", inputs, inputs, dtype=np.float64)) / inputs.size
             scale = np.sqrt(mean) if mean > 0.0 else 1.0
         b = scale or 0.0
         self._stream = self._new_stream(start, inputs.dtype)
@@ -70,7 +70,7 @@ class Task(Estimator):
     def _new_stream(self, start: Vector, dtype: DTypeLike) -> Stream | TunedStream:
         if self.inner == "constant":
             eta = 1.0 / self._objective().lam
-            return TunedStream.start(start, dtype, 0.0, 1, np.array([eta]))
+            return TunedStream.start(start, dtype, 0.0, 1, eta)
         return Stream.start(start, dtype, 0.0, self.predictor, 1)
 
     def _take_weights(self, weights: FloatArray) -> Self:
@@ -128,8 +128,8 @@ class TaskRegressor(Regressor, Task):
         Whether there is an intercept: the weight of a constant column, as the others
         pulled toward its bias.
     intercept_scaling : float > 0, optional
-        Value of that column; by default the root mean square of the rows' norms, which
-        makes the intercept as free as the other weights whatever their scale.
+        Value of that column; by default the root mean square of the inputs, which
+        makes the intercept as free as any other weight whatever their scale.
 
     Attributes
     ----------

@@ -20,12 +20,6 @@ NEW, CLOSED = -1, -2  # an entity's slot, if it has none
 FOLLOW, AUTO = -1.0, -1.0  # of Pace.metric and Pace.step
 
 
-@kernel
-def mean_square(squares: float, rows: int) -> float:
-    """Mean of ||x||^2 over so many rows, and 1 where all were 0."""
-    return squares / rows if squares > 0.0 else 1.0
-
-
 class Pace(NamedTuple):
     """When tasks close and what follows.
 
@@ -35,7 +29,7 @@ class Pace(NamedTuple):
     task_size : number of rows after which a task closes; 0 for any number
     moving_on : whether a task closes when the stream moves on to another entity
     metric : the square of the constant column's value; 0 for no intercept, and `FOLLOW` to
-        take the mean of ||x||^2 over the rows so far
+        take the mean square of the inputs so far
     """
 
     step: float
@@ -67,8 +61,8 @@ class Bias(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The root of the mean of ||x||^2 over all rows so far."""
-        return math.sqrt(mean_square(self.sums[SQUARES], max(self.counts[ROWS], 1)))
+        """The root mean square of all inputs so far."""
+        return math.sqrt(mean_square(self.sums, self.counts, self.h.size - 1))
 
     def check(self, step: float) -> None:
         """Raise if the bias is no longer finite."""
@@ -80,34 +74,44 @@ class Bias(NamedTuple):
 
 
 @kernel
-def metric_now(bias: Bias, pace: Pace) -> float:
-    """The square of the constant column's value at this moment."""
-    if pace.metric != FOLLOW:
-        return pace.metric
-    return mean_square(bias.sums[SQUARES], bias.counts[ROWS])
+def mean_square(sums: Vector, counts: Counts, d: int) -> float:
+    """Mean square of the inputs so far, and 1 where all were 0."""
+    squares, entries = sums[SQUARES], max(counts[ROWS], 1) * d
+    return float(squares / entries) if squares > 0.0 else 1.0
 
 
 @kernel
-def count_row(bias: Bias, X: FloatArray, i: int) -> None:
-    """Take row i into the scale of the inputs."""
+def count_row(sums: Vector, counts: Counts, X: FloatArray, i: int) -> float:
+    """Take row i into the mean square of the inputs, and give that."""
     square = 0.0
     for j in range(X.shape[1]):
         x = np.float64(X[i, j])
         square += x * x
-    bias.counts[ROWS] += 1
-    bias.sums[SQUARES] += square
+    counts[ROWS] += 1
+    sums[SQUARES] += square
+    return mean_square(sums, counts, X.shape[1])
+
+
+@kernel
+def metric_now(bias: Bias, pace: Pace) -> float:
+    """The square of the constant column's value at this moment."""
+    if pace.metric != FOLLOW:
+        return pace.metric
+    return mean_square(bias.sums, bias.counts, bias.h.size - 1)
 
 
 @kernel
 def meta_step(
-    bias: Bias, pulls: Matrix, s: int, n: int, pace: Pace, reach: float, metric: float
+    bias: Bias, pulls: Matrix, s: int, n: int, born: int, pace: Pace, reach: float, metric: float
 ) -> None:
     r"""Move the bias by the meta-gradient ``g = pulls[s] / n`` of a closing task.
 
     Either by ``step``, all iterates having weight 1; or as DoG does (Ivgi, Hinder, Carmon,
     2023): by :math:`\bar r/\sqrt{\sum\|g\|^2}`, where :math:`\bar r` is the largest distance
     from the beginning so far, at first `reach` times the first gradient's norm, and the
-    weight of an iterate.
+    weight of an iterate. Its step is divided by the number of steps since the task was
+    `born`, this one included: gradients of tasks that were open together belong to an older
+    bias and would add up.
     """
     h, total, counts, sums = bias
     d = h.size - 1
@@ -129,7 +133,7 @@ def meta_step(
     if sums[REACH] == 0.0:
         sums[REACH] = reach * math.sqrt(norm)
         sums[WEIGHT] = sums[REACH]
-    rate = sums[REACH] / math.sqrt(sums[GRADIENTS]) / n
+    rate = sums[REACH] / math.sqrt(sums[GRADIENTS]) / (n * (counts[STEPS] - born))
     distance = 0.0
     for j in range(d + 1):
         h[j] -= rate * pulls[s, j]
@@ -149,4 +153,4 @@ def lone_row(
     for j in range(d):
         pulls[s, j] = u * X[i, j]
     pulls[s, d] = u * metric
-    meta_step(bias, pulls, s, 1, pace, reach, metric)
+    meta_step(bias, pulls, s, 1, bias.counts[STEPS], pace, reach, metric)

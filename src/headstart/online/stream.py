@@ -7,8 +7,8 @@ those after its task has closed. A row without an id is a task of its own.
 
 Every vector has one coordinate more than there are features, the intercept. It is that of a
 constant column of value b in other units: :math:`\langle x, w\rangle + w_0` with
-:math:`w_0` pulled by :math:`b^2 u` instead of :math:`b u`, where :math:`b^2` is the mean of
-:math:`\|x\|^2` over the rows so far. So b follows the scale of the inputs without a second look.
+:math:`w_0` pulled by :math:`b^2 u` instead of :math:`b u`, where :math:`b^2` is the mean square
+of the inputs so far. So b follows their scale without a second look.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from headstart.online.bias import (
     NEW,
     OPEN,
     OPENED,
+    STEPS,
     WEIGHT,
     Bias,
     Counts,
@@ -52,6 +53,7 @@ class OpenTasks(NamedTuple):
     rows: Counts
     entity: Counts
     order: Counts
+    born: Counts
 
 
 class Entities(NamedTuple):
@@ -70,14 +72,15 @@ class Entities(NamedTuple):
 @kernel
 def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, pace: Pace, lam: float) -> None:
     """Take the meta-step of the task in slot s, and put the last slot's task there."""
-    meta_step(bias, tasks.pulls, s, tasks.rows[s], pace, 1.0 / lam, metric_now(bias, pace))
+    n, born = tasks.rows[s], tasks.born[s]
+    meta_step(bias, tasks.pulls, s, n, born, pace, 1.0 / lam, metric_now(bias, pace))
     slot[tasks.entity[s]] = CLOSED
     bias.counts[OPEN] -= 1
     last = bias.counts[OPEN]
     if s != last:
         tasks.h[s], tasks.pulls[s] = tasks.h[last], tasks.pulls[last]
         tasks.rows[s], tasks.order[s] = tasks.rows[last], tasks.order[last]
-        tasks.entity[s] = tasks.entity[last]
+        tasks.entity[s], tasks.born[s] = tasks.entity[last], tasks.born[last]
         slot[tasks.entity[s]] = s
 
 
@@ -103,8 +106,8 @@ def _learn_rows(
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
             _close(bias, tasks, slot, 0, pace, objective.lam)
         counts[CURRENT] = e
-        count_row(bias, X, i)
-        metric = metric_now(bias, pace)
+        mean = count_row(sums, counts, X, i)
+        metric = mean if pace.metric == FOLLOW else pace.metric
         metrics[i] = metric
         if e < 0:
             z = h[d]
@@ -118,6 +121,7 @@ def _learn_rows(
             counts[OPEN] += 1
             counts[OPENED] += 1
             slot[e], tasks.entity[s], tasks.order[s], rows[s] = s, e, counts[OPENED], 0
+            tasks.born[s] = counts[STEPS]
             for j in range(d + 1):
                 opened[s, j], pulls[s, j] = h[j], 0.0
             if len(starts) > 0:
@@ -302,8 +306,8 @@ class Stream:
 
 def _no_tasks(width: int, slots: int = 0) -> OpenTasks:
     h, pulls = np.zeros((2, slots, width))
-    rows, entity, order = np.zeros((3, slots), np.int64)
-    return OpenTasks(h, pulls, rows, entity, order)
+    rows, entity, order, born = np.zeros((4, slots), np.int64)
+    return OpenTasks(h, pulls, rows, entity, order, born)
 
 
 def _no_entities(width: int, dtype: DTypeLike, count: int) -> Entities:

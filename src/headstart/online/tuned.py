@@ -24,15 +24,22 @@ from scipy.special import ndtr
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel, run_blocks
 from headstart.losses import Objective
-from headstart.losses.scalar import FIRST_MARGIN_CODE, phi, score
+from headstart.losses.scalar import (
+    ABSOLUTE,
+    FIRST_MARGIN_CODE,
+    HINGE,
+    phi,
+    score,
+    sign_of,
+    slope,
+)
 from headstart.online.bias import (
     CLOSED,
     CURRENT,
+    FOLLOW,
     NEW,
     OPEN,
     OPENED,
-    ROWS,
-    SQUARES,
     STEPS,
     WEIGHT,
     Bias,
@@ -47,9 +54,12 @@ from headstart.online.bias import (
 )
 from headstart.sgd.one_pass import subgradient
 
-KAPPAS = 10.0 ** np.arange(-2.5, 0.6, 0.5)  # how far a row moves its prediction, in errors
-REACH_OF = 1.0  # the kappa of the first meta-step
+KAPPAS = 10.0 ** np.arange(-2.5, 1.1, 0.5)  # how far a row moves its prediction, in errors
+LANES = KAPPAS.size
 DECAY = 3.0  # old tasks count for less: the weight of task t grows as a power of t
+
+
+Tried = NDArray[np.float64]  # weights by slot and candidate
 
 
 class Tuning(NamedTuple):
@@ -57,7 +67,8 @@ class Tuning(NamedTuple):
 
     Attributes
     ----------
-    kappas : the candidates; or one step size eta, to be taken as it is
+    kappas : the candidates
+    given : the step size eta, if it is not to be chosen, else 0
     losses : weighted mean over tasks of each candidate's loss before seeing a row
     squares : the same of squared differences, for each pair of candidates
     lead : position of the best
@@ -65,6 +76,7 @@ class Tuning(NamedTuple):
     """
 
     kappas: Vector
+    given: Vector
     losses: Vector
     squares: Matrix
     lead: Counts
@@ -76,11 +88,12 @@ class TunedTasks(NamedTuple):
 
     weights: Matrix
     pulls: Matrix
-    tried: NDArray[np.float64]  # (slots, candidates, width)
+    tried: Tried
     losses: Matrix
     rows: Counts
     entity: Counts
     order: Counts
+    born: Counts
 
 
 class TunedEntities(NamedTuple):
@@ -92,19 +105,11 @@ class TunedEntities(NamedTuple):
 
 
 @kernel
-def _eta(bias: Bias, tuning: Tuning, q: int, metric: float) -> float:
-    """Step size of candidate q at this moment."""
-    if tuning.kappas.size == 1:
-        return float(tuning.kappas[0])
-    radius = mean_square(bias.sums[SQUARES], bias.counts[ROWS]) + metric
-    return float(tuning.kappas[q] * tuning.scale[0] / radius)
-
-
-@kernel
-def _first_reach(bias: Bias, tuning: Tuning, metric: float) -> float:
-    """How far the first meta-gradient would take a row's weights: DoG begins with that."""
-    eta = _eta(bias, tuning, 0, metric)
-    return eta * REACH_OF / tuning.kappas[0] if tuning.kappas.size > 1 else eta
+def _unit(tuning: Tuning, mean: float, d: int, metric: float) -> float:
+    """The step size of kappa 1, when `mean` is the mean square of the inputs."""
+    if tuning.given[0] > 0.0:
+        return float(tuning.given[0])
+    return float(tuning.scale[0] / (mean * d + metric))
 
 
 @kernel
@@ -114,27 +119,81 @@ def _close(
     """Judge the candidates, move the bias, and put the last slot's task into slot s."""
     metric, n = metric_now(bias, pace), tasks.rows[s]
     share = (1.0 + DECAY) / (bias.counts[STEPS] + 1 + DECAY)
-    C = tuning.kappas.size
     weights = 0.5 * n * (n + 1)  # row k counts k times: late rows tell what all rows bring
-    for q in range(C):
+    for q in range(LANES):
         tuning.losses[q] += share * (tasks.losses[s, q] / weights - tuning.losses[q])
-        for r in range(C):
+        for r in range(LANES):
             gap = (tasks.losses[s, q] - tasks.losses[s, r]) / weights
             tuning.squares[q, r] += share * (gap * gap - tuning.squares[q, r])
-    meta_step(bias, tasks.pulls, s, n, pace, n * _first_reach(bias, tuning, metric), metric)
-    tuning.lead[0] = np.argmin(tuning.losses)
+    d = bias.h.size - 1
+    unit = _unit(tuning, mean_square(bias.sums, bias.counts, d), d, metric)
+    meta_step(bias, tasks.pulls, s, n, tasks.born[s], pace, n * unit, metric)
+    if tuning.given[0] == 0.0:
+        tuning.lead[0] = np.argmin(tuning.losses)
     e = tasks.entity[s]
-    for j in range(bias.h.size):
-        entities.weights[e, j] = tasks.tried[s, tuning.lead[0], j]
     entities.slot[e] = CLOSED
+    _keep_weights(entities.weights, e, tasks.tried, s, tuning.lead[0])
     bias.counts[OPEN] -= 1
     last = bias.counts[OPEN]
     if s != last:
         tasks.weights[s], tasks.pulls[s] = tasks.weights[last], tasks.pulls[last]
         tasks.tried[s], tasks.losses[s] = tasks.tried[last], tasks.losses[last]
         tasks.rows[s], tasks.order[s] = tasks.rows[last], tasks.order[last]
-        tasks.entity[s] = tasks.entity[last]
+        tasks.entity[s], tasks.born[s] = tasks.entity[last], tasks.born[last]
         entities.slot[tasks.entity[s]] = s
+
+
+@kernel
+def _keep_weights(weights: FloatArray, e: int, V: Tried, s: int, lead: int) -> None:
+    """The leader's weights of the task in slot s are the own ones of entity e."""
+    if len(weights) > 0:
+        for j in range(weights.shape[1]):
+            weights[e, j] = V[s, lead, j]
+
+
+@kernel
+def _predict_all(X: FloatArray, i: int, V: Tried, s: int, z: Vector) -> None:
+    """All candidates' predictions of row i."""
+    d = X.shape[1]
+    for q in range(LANES):
+        sum_ = V[s, q, d]
+        for j in range(d):
+            sum_ += X[i, j] * V[s, q, j]
+        z[q] = sum_
+
+
+@kernel
+def _judge(code: int, c: float, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
+    sign = sign_of(code, y)
+    for q in range(LANES):
+        r = score(code, z[q], y)
+        losses[s, q] += k * phi(code, c, r)
+        z[q] = sign * slope(code, c, r)
+
+
+@kernel
+def _judge_all(code: int, c: float, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
+    """Add k times the candidates' losses, and put their subgradients in the predictions' place.
+
+    The usual losses are named, because only a constant becomes vector instructions.
+    """
+    if code == ABSOLUTE:
+        _judge(ABSOLUTE, c, z, y, losses, s, k)
+    elif code == HINGE:
+        _judge(HINGE, c, z, y, losses, s, k)
+    else:
+        _judge(code, c, z, y, losses, s, k)
+
+
+@kernel
+def _move_all(X: FloatArray, i: int, V: Tried, s: int, a: Vector, metric: float) -> None:
+    """Move candidate q's weights by ``-a[q]`` times row i."""
+    d = X.shape[1]
+    for q in range(LANES):
+        length = a[q]
+        for j in range(d):
+            V[s, q, j] -= length * X[i, j]
+        V[s, q, d] -= length * metric
 
 
 @kernel
@@ -153,18 +212,19 @@ def _move(X: FloatArray, i: int, w: FloatArray, s: int, length: float, metric: f
 
 
 @kernel
-def _open(bias: Bias, tasks: TunedTasks, entities: TunedEntities, e: int) -> None:
+def _open(bias: Bias, tasks: TunedTasks, slot: Counts, e: int) -> None:
     """Let entity e's task begin."""
     h, total, counts, sums = bias
     s = counts[OPEN]
     counts[OPEN] += 1
     counts[OPENED] += 1
-    entities.slot[e], tasks.entity[s], tasks.order[s], tasks.rows[s] = s, e, counts[OPENED], 0
+    slot[e], tasks.entity[s], tasks.order[s], tasks.rows[s] = s, e, counts[OPENED], 0
+    tasks.born[s] = counts[STEPS]
     tasks.losses[s] = 0.0
     for j in range(h.size):
         tasks.weights[s, j], tasks.pulls[s, j] = h[j], 0.0
         start = total[j] / sums[WEIGHT] if sums[WEIGHT] > 0.0 else h[j]
-        for q in range(tasks.tried.shape[1]):
+        for q in range(LANES):
             tasks.tried[s, q, j] = start
 
 
@@ -181,60 +241,65 @@ def _tune_rows(
     entities: TunedEntities,
 ) -> None:
     """Go through these rows with all candidates."""
-    h, counts, rows = bias.h, bias.counts, tasks.rows
-    d, C = h.size - 1, tuning.kappas.size
-    margins = objective.code >= FIRST_MARGIN_CODE
+    h, total, counts, sums = bias
+    leading, pulls, tried, losses, rows, _, _, _ = tasks
+    own, own_rows, slot = entities
+    kappas, given, lead = tuning.kappas, tuning.given[0] > 0.0, tuning.lead
+    d, code, c = h.size - 1, objective.code, objective.c
+    z = np.empty(LANES)
     for i in range(len(y)):
-        e = entity[i]
+        e, label = entity[i], y[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
             _close(bias, tasks, tuning, entities, 0, pace)
         counts[CURRENT] = e
-        count_row(bias, X, i)
-        metric = metric_now(bias, pace)
+        mean = count_row(sums, counts, X, i)
+        metric = mean if pace.metric == FOLLOW else pace.metric
         if e < 0:
-            z = h[d]
+            at_h, at_mean = h[d], total[d]
             for j in range(d):
-                z += X[i, j] * h[j]
-            _take_error(bias, tuning, margins, abs(z - y[i]))
-            u = subgradient(objective, z, y[i])
-            reach = _first_reach(bias, tuning, metric)
-            lone_row(bias, X, i, u, pace, reach, tasks.pulls, counts[OPEN])
+                at_h += X[i, j] * h[j]
+                at_mean += X[i, j] * total[j]
+            at_mean = at_mean / sums[WEIGHT] if sums[WEIGHT] > 0.0 else at_h
+            u = subgradient(objective, at_h, label)
+            _take_error(bias, tuning, code, abs(at_mean - label))
+            unit = _unit(tuning, mean, d, metric)
+            lone_row(bias, X, i, u, pace, unit, pulls, counts[OPEN])
             continue
-        if entities.slot[e] == NEW:
-            _open(bias, tasks, entities, e)
-            s = entities.slot[e]
-            _take_error(bias, tuning, margins, abs(_dot(X, i, tasks.tried[s], 0) - y[i]))
-        s = entities.slot[e]
-        lead = tuning.lead[0]
-        if s < 0:
-            u = subgradient(objective, _dot(X, i, entities.weights, e), y[i])
-            eta = _eta(bias, tuning, lead, metric)
-            _move(X, i, entities.weights, e, eta * u, metric)
-            entities.rows[e] += 1
+        s = slot[e]
+        if s == CLOSED:
+            u = subgradient(objective, _dot(X, i, own, e), label)
+            kappa = 1.0 if given else kappas[lead[0]]
+            _move(X, i, own, e, kappa * _unit(tuning, mean, d, metric) * u, metric)
+            own_rows[e] += 1
             continue
+        if s == NEW:
+            _open(bias, tasks, slot, e)
+            s = slot[e]
+        _predict_all(X, i, tried, s, z)
+        if rows[s] == 0:
+            _take_error(bias, tuning, code, abs(z[0] - label))
+        unit = _unit(tuning, mean, d, metric)
         rows[s] += 1
-        tried = tasks.tried[s]
-        for q in range(C):
-            z = _dot(X, i, tried, q)
-            loss = phi(objective.code, objective.c, score(objective.code, z, y[i]))
-            tasks.losses[s, q] += rows[s] * loss
-            u = subgradient(objective, z, y[i])
-            _move(X, i, tried, q, _eta(bias, tuning, q, metric) * u, metric)
-        u = subgradient(objective, _dot(X, i, tasks.weights, s), y[i])
-        _move(X, i, tasks.weights, s, _eta(bias, tuning, lead, metric) * u, metric)
-        _move(X, i, tasks.pulls, s, -u, metric)
-        for j in range(d + 1):
-            entities.weights[e, j] = tried[lead, j]
-        entities.rows[e] += 1
+        _judge_all(code, c, z, label, losses, s, rows[s])
+        for q in range(LANES):
+            z[q] *= unit * (1.0 if given else kappas[q])
+        _move_all(X, i, tried, s, z, metric)
+        u = subgradient(objective, _dot(X, i, leading, s), label)
+        kappa = 1.0 if given else kappas[lead[0]]
+        _move(X, i, leading, s, kappa * unit * u, metric)
+        _move(X, i, pulls, s, -u, metric)
+        _keep_weights(own, e, tried, s, lead[0])
+        own_rows[e] += 1
         if rows[s] == pace.task_size:
             _close(bias, tasks, tuning, entities, s, pace)
 
 
 @kernel
-def _take_error(bias: Bias, tuning: Tuning, margins: bool, error: float) -> None:
+def _take_error(bias: Bias, tuning: Tuning, code: int, error: float) -> None:
     """Take the bias's error on the first row of a task into the scale of the steps."""
     share = min(1.0, (1.0 + DECAY) / (bias.counts[STEPS] + 1 + DECAY))
-    tuning.scale[0] = 1.0 if margins else tuning.scale[0] + share * (error - tuning.scale[0])
+    change = share * (error - tuning.scale[0])
+    tuning.scale[0] = tuning.scale[0] + change if code < FIRST_MARGIN_CODE else 1.0
 
 
 @kernel
@@ -266,13 +331,15 @@ def _train_rows(
 
 def leading_step(bias: Bias, tuning: Tuning, pace: Pace) -> float:
     """Step size eta of the leader at this moment; the paper's reg is 1 / (eta n)."""
-    return float(_eta(bias, tuning, int(tuning.lead[0]), metric_now(bias, pace)))
+    d = bias.h.size - 1
+    unit = _unit(tuning, mean_square(bias.sums, bias.counts, d), d, metric_now(bias, pace))
+    return unit if tuning.given[0] > 0.0 else float(unit * tuning.kappas[tuning.lead[0]])
 
 
 def sureness(bias: Bias, tuning: Tuning) -> float:
     """Probability, by the normal distribution, that the leader is better than the next best."""
     losses, lead = tuning.losses, int(tuning.lead[0])
-    if losses.size == 1:
+    if tuning.given[0] > 0.0:
         return 1.0
     gaps = losses - losses[lead]
     spread = np.maximum(tuning.squares[lead] - gaps**2, 0.0)
@@ -298,14 +365,14 @@ class TunedStream:
         dtype: DTypeLike,
         step: float,
         n_entities: int = 0,
-        kappas: Vector = KAPPAS,
+        eta: float = 0.0,
     ) -> TunedStream:
-        """The state before the first row; one kappa is a step size to be taken as it is."""
-        C = kappas.size
+        """The state before the first row; with `eta`, the step size is not chosen but given."""
+        no_losses, no_squares = np.zeros(LANES), np.zeros((LANES, LANES))
         tuning = Tuning(
-            kappas.copy(), np.zeros(C), np.zeros((C, C)), np.array([C // 2]), np.zeros(1)
+            KAPPAS.copy(), np.array([eta]), no_losses, no_squares, np.array([3]), np.zeros(1)
         )
-        tasks = _no_tasks(initial.size, C)
+        tasks = _no_tasks(initial.size)
         entities = _no_entities(initial.size, dtype, n_entities)
         return cls(Bias.start(initial, step), tasks, entities, tuning)
 
@@ -352,15 +419,18 @@ class TunedStream:
     ) -> None:
         """Learn from rows lying together by entity; then train all from the final bias."""
         self._open_slots(2)
-        _tune_rows(X, y, entity, objective, pace, self.bias, self.tasks, self.tuning, self.entities)
+        known, state = self.entities, (self.bias, self.tasks, self.tuning)
+        self.entities = known._replace(weights=known.weights[:0])  # none are wanted yet
+        _tune_rows(X, y, entity, objective, pace, *state, self.entities)
         self.finish(objective, pace)
-        self.entities.rows[:] = 0
-        start = self.bias.mean
-        eta, metric = leading_step(self.bias, self.tuning, pace), metric_now(self.bias, pace)
+        self.entities = known
+        known.rows[:] = 0
+        start, metric = self.bias.mean, metric_now(self.bias, pace)
+        eta = leading_step(self.bias, self.tuning, pace)
         cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
         run_blocks(
             lambda first, last: _train_rows(
-                *(X, y, entity, objective, start, eta, metric, self.entities),
+                *(X, y, entity, objective, start, eta, metric, known),
                 *(cuts[first], cuts[last]),
             ),
             len(cuts) - 1,
@@ -370,18 +440,17 @@ class TunedStream:
     def _open_slots(self, wanted: int) -> None:
         n_open, old = int(self.bias.counts[OPEN]), self.tasks
         if wanted > len(old.rows):
-            C = self.tuning.kappas.size
-            grown = _no_tasks(self.bias.h.size, C, 2 * wanted)
+            grown = _no_tasks(self.bias.h.size, 2 * wanted)
             for new, kept in zip(grown, old, strict=True):
                 new[:n_open] = kept[:n_open]
             self.tasks = grown
 
 
-def _no_tasks(width: int, candidates: int, slots: int = 0) -> TunedTasks:
+def _no_tasks(width: int, slots: int = 0) -> TunedTasks:
     weights, pulls = np.empty((2, slots, width))
-    tried = np.empty((slots, candidates, width))
-    rows, entity, order = np.zeros((3, slots), np.int64)
-    return TunedTasks(weights, pulls, tried, np.zeros((slots, candidates)), rows, entity, order)
+    tried = np.empty((slots, LANES, width))
+    rows, entity, order, born = np.zeros((4, slots), np.int64)
+    return TunedTasks(weights, pulls, tried, np.zeros((slots, LANES)), rows, entity, order, born)
 
 
 def _no_entities(width: int, dtype: DTypeLike, count: int) -> TunedEntities:
