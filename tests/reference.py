@@ -6,7 +6,7 @@ A loss here is a name and its parameter; labels and predictions are plain number
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,3 +211,94 @@ def meta_stream(
         close(group)
     own = {g: np.mean(iterates(seen[g], started[g])[0][:-1], axis=0) for g in seen}
     return Streamed(np.mean(history, axis=0), own)
+
+
+def tuned_stream(
+    X: Array,
+    y: Array,
+    groups: Sequence[object],
+    kappas: Array,
+    name: str,
+    c: float,
+    task_size: int | None,
+    intercept: bool,
+    margins: bool,
+) -> Streamed:
+    """A stream that chooses its constant step and takes DoG's meta-steps, from its definition."""
+    d, decay = X.shape[1], 3.0
+    h, bias, weights = np.zeros(d + 1), np.zeros(d + 1), [np.zeros((0, d + 1)), np.zeros(0)]
+    squares, error, reach, losses, lead, steps = 0.0, 0.0, 0.0, np.zeros(len(kappas)), 3, 0
+    tasks: dict[object, dict[str, Any]] = {}
+    own: dict[object, Array] = {}
+    known: dict[object, int] = {}
+
+    def metric(rows: int) -> float:
+        return float(np.mean(X[:rows] ** 2)) if intercept else 0.0
+
+    def unit(rows: int) -> float:
+        return error / (float(np.mean(np.sum(X[:rows] ** 2, axis=1))) + metric(rows))
+
+    def meta_step(gradient: Array, n: int, born: int, rows: int) -> None:
+        nonlocal h, bias, squares, reach, steps
+        steps += 1
+        scale = np.append(np.ones(d), 0.0 if metric(rows) == 0.0 else metric(rows) ** -0.5)
+        norm = float(np.sum((scale * gradient) ** 2))
+        squares += norm
+        if squares == 0.0:
+            return
+        if reach == 0.0:
+            reach = n * unit(rows) * np.sqrt(norm)
+            weights[0], weights[1] = h[None], np.array([reach])
+        h = h - reach / np.sqrt(squares) / (steps - born) * gradient
+        reach = max(reach, float(np.linalg.norm(scale * h)))
+        weights[0], weights[1] = np.vstack([weights[0], h]), np.append(weights[1], reach)
+        bias = np.average(weights[0], axis=0, weights=weights[1])
+
+    def first_error(value: float) -> None:
+        nonlocal error
+        share = min(1.0, (1.0 + decay) / (steps + 1 + decay))
+        error = 1.0 if margins else error + share * (abs(value) - error)
+
+    def close(group: object, rows: int) -> None:
+        nonlocal losses, lead
+        task = tasks.pop(group)
+        n = task["n"]
+        share = (1.0 + decay) / (steps + 1 + decay)
+        losses = losses + share * (task["losses"] / (n * (n + 1) / 2) - losses)
+        meta_step(task["pull"] / n, n, task["born"], rows)
+        lead = int(np.argmin(losses))
+        own[group] = task["tried"][lead]
+
+    for i, group in enumerate(groups):
+        if task_size is None and tasks and group not in tasks:
+            close(next(iter(tasks)), i)
+        wide, direction = np.append(X[i], 1.0), np.append(X[i], metric(i + 1))
+        if group is None:
+            first_error(wide @ bias - y[i])
+            u = loss_subgradient(name, c, float(wide @ h), y[i])
+            meta_step(u * direction, 1, steps, i + 1)
+            continue
+        if group in known and group not in tasks:
+            u = loss_subgradient(name, c, float(wide @ own[group]), y[i])
+            own[group] = own[group] - kappas[lead] * unit(i + 1) * u * direction
+            continue
+        if group not in known:
+            known[group] = i
+            tasks[group] = {"n": 0, "leading": h, "pull": np.zeros(d + 1), "born": steps}
+            tasks[group] |= {"losses": np.zeros(len(kappas)), "tried": [bias] * len(kappas)}
+            first_error(wide @ bias - y[i])
+        task = tasks[group]
+        task["n"] += 1
+        for q, kappa in enumerate(kappas):
+            z = float(wide @ task["tried"][q])
+            task["losses"][q] += task["n"] * loss_value(name, c, z, y[i])
+            u = loss_subgradient(name, c, z, y[i])
+            task["tried"][q] = task["tried"][q] - kappa * unit(i + 1) * u * direction
+        u = loss_subgradient(name, c, float(wide @ task["leading"]), y[i])
+        task["leading"] = task["leading"] - kappas[lead] * unit(i + 1) * u * direction
+        task["pull"] = task["pull"] + u * direction
+        if task["n"] == task_size:
+            close(group, i + 1)
+    for group in list(tasks):
+        close(group, len(X))
+    return Streamed(bias, own)

@@ -32,9 +32,10 @@ def test_paper(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
-    _, unseen, seen, bias = run("stream", capsys)
-    assert float(seen.split()[-1]) < 0.9 * float(unseen.split()[-1])
-    assert bias == "bias [ 2.9 -1.   1.9  0.5  1. ], intercept 9.9"
+    _, unseen, seen, bias, model = run("stream", capsys)
+    assert float(seen.split()[-1]) < 0.7 * float(unseen.split()[-1])
+    assert bias.endswith("intercept 10.1")
+    assert model.startswith("MetaRegressor(task_size=8) <3000 tasks, reg")
 
 
 def test_pipeline(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from reference import meta_stream
+from reference import meta_stream, tuned_stream
 
 from headstart import Huber, Logistic, MetaClassifier, MetaRegressor, biased_erm, learn_bias
 from headstart.estimators.many import Progress
+from headstart.online import KAPPAS
 from headstart.tasks import TaskSet
 
 Array = NDArray[np.float64]
@@ -48,17 +49,19 @@ class Rows:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Rows:
+def streams(draw: st.DrawFn, tuned: bool = True) -> Rows:
     n, d = draw(st.integers(1, 30)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     loss = draw(st.sampled_from([Huber(0.7), Logistic()]))  # no kinks: no ties to flip
     kinds: list[list[Any]] = [[1, 2, 3], ["a", "b", None], [7, "seven", (7, 7)]]
     names = draw(st.sampled_from(kinds))
     groups = draw(st.lists(st.sampled_from(names), min_size=n, max_size=n))
+    reg, step = draw(st.floats(0.1, 3.0)), draw(st.floats(0.0, 1.0))
     settings = {
         "loss": loss,
-        "reg": draw(st.floats(0.1, 3.0)),
-        "step": draw(st.floats(0.0, 1.0)),
+        "reg": draw(st.one_of(st.just("auto"), st.floats(0.1, 3.0))) if tuned else reg,
+        "step": draw(st.one_of(st.just("auto"), st.floats(0.0, 1.0))) if tuned else step,
+        "inner": draw(st.sampled_from(["sgd", "constant"])) if tuned else "sgd",
         "task_size": draw(st.sampled_from([None, 1, 2, 5])),
         "fit_intercept": draw(st.booleans()),
     }
@@ -83,7 +86,7 @@ def assert_same(one: list[Any], other: list[Any]) -> None:
         np.testing.assert_array_equal(np.asarray(a, object), np.asarray(b, object))
 
 
-@given(streams())
+@given(streams(tuned=False))
 def test_stream_is_its_definition(rows: Rows) -> None:
     s = rows.settings
     loss = s["loss"]
@@ -106,6 +109,23 @@ def test_stream_is_its_definition(rows: Rows) -> None:
     for key, own in expected.own.items():
         found = np.append(model.weights_of(key), model.intercept_of(key))
         np.testing.assert_allclose(found, own, atol=1e-8)
+
+
+@given(streams(tuned=False))
+def test_tuned_stream_is_its_definition(rows: Rows) -> None:
+    size, intercept, loss = (rows.settings[k] for k in ("task_size", "fit_intercept", "loss"))
+    given_ = (KAPPAS, loss.name, loss.parameter, size, intercept, loss.binary)
+    expected = tuned_stream(rows.X, rows.y, rows.groups, *given_)
+    model = rows.model(reg="auto", step="auto")
+    rows.feed(model, 0, len(rows.y))
+    model.finish()
+    np.testing.assert_allclose(
+        np.append(model.bias_, model.intercept_), expected.bias, rtol=1e-7, atol=1e-9
+    )
+    assert set(model.ids_) == set(expected.own)
+    for key, own in expected.own.items():
+        found = np.append(model.weights_of(key), model.intercept_of(key))
+        np.testing.assert_allclose(found, own, rtol=1e-7, atol=1e-8)
 
 
 @given(streams(), st.data())
@@ -156,6 +176,53 @@ def test_fit_is_the_stream_of_its_tasks(rows: Rows) -> None:
         adapted = fitted.adapt(rows.X[mine], rows.y[mine])
         np.testing.assert_array_equal(fitted.weights_of(known), adapted.coef_)
         assert fitted.intercept_of(known) == adapted.intercept_
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.booleans())
+def test_defaults_know_no_scale(seed: int, s: float, a: float, intercept: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X, ids = rng.normal(size=(60, 3)), np.repeat(np.arange(12), 5)
+    y = np.sum(X * rng.normal(2.0, 0.5, (12, 3))[ids], axis=1) + 1.0
+    plain = MetaRegressor(fit_intercept=intercept).fit(X, y, ids)
+    scaled = MetaRegressor(fit_intercept=intercept).fit(10.0**s * X, 10.0**a * y, ids)
+    found = scaled.predict(10.0**s * X, ids) / 10.0**a
+    np.testing.assert_allclose(found, plain.predict(X, ids), rtol=1e-6, atol=1e-8)
+    assert scaled.reg_ == pytest.approx(plain.reg_ * 10.0 ** (2.0 * s - a))
+    labels = y > 0.0
+    margins = MetaClassifier(fit_intercept=intercept).fit(X, labels, ids)
+    wide = MetaClassifier(fit_intercept=intercept).fit(10.0**s * X, labels, ids)
+    found = wide.decision_function(10.0**s * X, ids)
+    np.testing.assert_allclose(found, margins.decision_function(X, ids), rtol=1e-6, atol=1e-8)
+
+
+def test_what_was_chosen_is_told() -> None:
+    X, y, ids = table(T=200)
+    alike = MetaRegressor().fit(X, X @ [3.0, 1.0, 2.0], ids)
+    rng = np.random.default_rng(0)
+    apart = MetaRegressor().fit(X, np.sum(X * rng.normal(0, 3.0, (200, 3))[ids], axis=1), ids)
+    assert alike.reg_ > 10.0 * apart.reg_
+    for model in (alike, apart):
+        candidates = model.tuning_
+        (best,) = [c for c in candidates if c.chosen]
+        assert best.reg == pytest.approx(model.reg_)
+        assert best.loss == min(c.loss for c in candidates)
+        assert 0.5 <= model.reg_sureness_ <= 1.0
+        assert f"<200 tasks, reg {model.reg_:.3g} chosen, " in repr(model)
+    assert apart.reg_sureness_ > 0.95
+    assert model.step_ > 0.0
+    given_ = MetaRegressor(reg=2.0, step=0.5).fit(X, y, ids)
+    assert (given_.reg_, given_.step_, given_.tuning_, given_.reg_sureness_) == (2.0, 0.5, [], 1.0)
+
+
+def test_constant_steps_are_the_regularisation_over_n() -> None:  # item 27
+    X, y, ids = table()
+    model = MetaRegressor(reg=4.0, step=0.1, inner="constant", fit_intercept=False)
+    model.fit(X, y, ids)
+    w = model.bias_.copy()
+    for x, label in zip(X[:8], y[:8], strict=True):
+        w -= np.sign(x @ w - label) * x / 4.0
+    np.testing.assert_allclose(model.weights_of(0), w)
+    assert model.reg_ == 4.0
 
 
 def table(T: int = 40, n: int = 8, d: int = 3) -> tuple[Array, Array, NDArray[np.int64]]:
