@@ -10,8 +10,10 @@ array([4., 2.])
 """
 
 from headstart import theory
+from headstart.diagnosis import Diagnosis, diagnose
 from headstart.erm import ERMResult, biased_erm
 from headstart.estimators import MetaClassifier, MetaRegressor, TaskClassifier, TaskRegressor
+from headstart.evaluation import FewShotCurve, few_shot_curve, few_shot_score
 from headstart.losses import (
     LOSSES,
     Absolute,
@@ -44,6 +46,11 @@ __all__ = [
     "MetaClassifier",
     "TaskRegressor",
     "TaskClassifier",
+    "few_shot_score",
+    "few_shot_curve",
+    "FewShotCurve",
+    "diagnose",
+    "Diagnosis",
     "TaskSet",
     "biased_sgd",
     "biased_erm",

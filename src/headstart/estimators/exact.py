@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._checks import FloatArray
+from headstart._checks import FloatArray, Vector
 from headstart.losses import Loss
 from headstart.meta import continue_bias, start_bias, task_weights
 from headstart.online import CLOSED, FOLLOW, ROWS, SQUARES, STEPS, WEIGHT, Pace, Stream
@@ -26,12 +26,9 @@ def fit_exactly(
     bias, known = stream.bias, stream.entities
     bias.counts[ROWS] = len(y)
     bias.sums[SQUARES] = np.einsum("id,id->", X, X, dtype=np.float64)
-    b = bias.scale if pace.metric == FOLLOW else 0.0
-    units = np.append(np.ones(X.shape[1]), b)
-    wide = np.column_stack([X, np.full(len(X), b, X.dtype)])
     apart = (entity[1:] != entity[:-1]) | (entity[1:] < 0)
     offsets = np.flatnonzero(np.r_[True, apart, True])
-    tasks = TaskSet(wide, y, offsets, np.arange(len(offsets) - 1))
+    tasks, units = _widened(stream, TaskSet(X, y, offsets, np.arange(len(offsets) - 1)), pace)
     state = start_bias(units.size)
     state = continue_bias(state, _first_rows(tasks, pace.task_size), reg, pace.step, loss, "erm")
     bias.h[:], bias.total[:] = state.last * units, state.total * units
@@ -43,6 +40,21 @@ def fit_exactly(
         known.weights[owner[owner >= 0]] = W * units
         known.rows[owner[owner >= 0]] = tasks.sizes[owner >= 0]
         known.slot[:] = CLOSED
+
+
+def adapt_exactly(stream: Stream, tasks: TaskSet, reg: float, loss: Loss, pace: Pace) -> FloatArray:
+    """As `Stream.adapted`, with exact solutions."""
+    wide, units = _widened(stream, tasks, pace)
+    start = stream.bias.mean / np.where(units > 0.0, units, 1.0)
+    return np.asarray(task_weights(wide, start, reg, loss, "erm") * units, tasks.X.dtype)
+
+
+def _widened(stream: Stream, tasks: TaskSet, pace: Pace) -> tuple[TaskSet, Vector]:
+    """The tasks with the constant column, and what turns its weights into the stream's units."""
+    b = stream.bias.scale if pace.metric == FOLLOW else pace.metric**0.5
+    wide = np.column_stack([tasks.X, np.full(len(tasks.X), b, tasks.X.dtype)])
+    units = np.append(np.ones(tasks.n_features), b)
+    return TaskSet(wide, tasks.y, tasks.offsets, tasks.ids), units
 
 
 def _first_rows(tasks: TaskSet, task_size: int) -> TaskSet:

@@ -19,7 +19,7 @@ from headstart._checks import (
     read_only,
 )
 from headstart.estimators.base import Estimator, only_streams
-from headstart.estimators.exact import fit_exactly
+from headstart.estimators.exact import adapt_exactly, fit_exactly
 from headstart.estimators.inputs import read_inputs, take_group
 from headstart.estimators.known import AnyStream, InMemory, Stored
 from headstart.ids import Column, IdIndex, read_ids
@@ -38,6 +38,7 @@ from headstart.online import (
     predictions,
     sureness,
 )
+from headstart.tasks import TaskSet
 
 Counts = NDArray[np.int64]
 
@@ -328,6 +329,15 @@ class Meta(Estimator):
             "fit_intercept": self.fit_intercept,
             "intercept_scaling": self._known.bias.scale,
         }
+
+    def _adapted(self, tasks: TaskSet) -> FloatArray:
+        """The weights `adapt` gives each of these tasks, the intercept last; labels are numbers."""
+        objective, pace = self._objective(), self._pace(moving_on=True)
+        _, stream = self._live()
+        if self.inner == "erm" and isinstance(stream, Stream):
+            return adapt_exactly(stream, tasks, objective.lam, get_loss(self.loss), pace)
+        entity = np.repeat(np.arange(len(tasks)), tasks.sizes)
+        return stream.adapted(tasks.X, tasks.y, entity, objective, pace)
 
     def _task_rows(self, X: Any) -> Any:
         """Rows of a new entity, their columns checked to be those of `fit`."""

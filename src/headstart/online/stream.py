@@ -270,9 +270,28 @@ class Stream:
         no_starts = np.empty((0, self.bias.h.size), X.dtype)
         _learn_rows(X, y, entity, objective, pace, self.bias, self.tasks, slot, no_starts, metrics)
         self.finish(objective, pace)
-        start = self.bias.mean.astype(X.dtype)
-        known = self.entities = self.entities._replace(starts=start[None, :])
-        metrics[:] = self.bias.scale**2 if pace.metric == FOLLOW else pace.metric
+        self.entities = self._train(X, y, entity, objective, pace, self.entities, n_jobs)
+
+    def adapted(
+        self, X: FloatArray, y: FloatArray, entity: Counts, objective: Objective, pace: Pace
+    ) -> FloatArray:
+        """Weights of new entities 0, 1, ... after their rows, which lie together."""
+        new = _no_entities(self.bias.h.size, X.dtype, int(entity[-1]) + 1)
+        return self._train(X, y, entity, objective, pace, new, n_jobs=1).weights
+
+    def _train(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        objective: Objective,
+        pace: Pace,
+        entities: Entities,
+        n_jobs: int,
+    ) -> Entities:
+        """Train entities from the bias as it is now."""
+        known = entities._replace(starts=self.bias.mean.astype(X.dtype)[None, :])
+        metrics = np.full(len(y), self.bias.scale**2 if pace.metric == FOLLOW else pace.metric)
         kind = PREDICTORS[self.predictor]
         cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
         run_blocks(
@@ -282,6 +301,7 @@ class Stream:
             len(cuts) - 1,
             n_jobs,
         )
+        return known
 
     def _make_room(self, n_entities: int, n_rows: int) -> None:
         known = self.entities

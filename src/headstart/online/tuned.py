@@ -425,12 +425,32 @@ class TunedStream:
         self.finish(objective, pace)
         self.entities = known
         known.rows[:] = 0
+        self._train(X, y, entity, objective, pace, known, n_jobs)
+
+    def adapted(
+        self, X: FloatArray, y: FloatArray, entity: Counts, objective: Objective, pace: Pace
+    ) -> FloatArray:
+        """Weights of new entities 0, 1, ... after their rows, which lie together."""
+        new = _no_entities(self.bias.h.size, X.dtype, int(entity[-1]) + 1)
+        self._train(X, y, entity, objective, pace, new, n_jobs=1)
+        return new.weights
+
+    def _train(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        objective: Objective,
+        pace: Pace,
+        entities: TunedEntities,
+        n_jobs: int,
+    ) -> None:
         start, metric = self.bias.mean, metric_now(self.bias, pace)
         eta = leading_step(self.bias, self.tuning, pace)
         cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
         run_blocks(
             lambda first, last: _train_rows(
-                *(X, y, entity, objective, start, eta, metric, known),
+                *(X, y, entity, objective, start, eta, metric, entities),
                 *(cuts[first], cuts[last]),
             ),
             len(cuts) - 1,

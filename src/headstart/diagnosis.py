@@ -1,0 +1,307 @@
+r"""Is sharing worth it here? Three ways to treat the tasks, compared on tasks held out.
+
+*Independent*: every task alone, exact solutions from bias 0 with one reg chosen on the other
+tasks. *Pooled*: one linear model for all. *Headstart*: the learned bias, with the defaults of
+`MetaRegressor` and `MetaClassifier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.linear_model import HuberRegressor, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from headstart._checks import check_count, check_generator
+from headstart.estimators import MetaClassifier, MetaRegressor
+from headstart.evaluation import (
+    ERRORS,
+    FewShotCurve,
+    Forecast,
+    Labels,
+    Shots,
+    held_out_curve,
+    predict_rows,
+    read_tasks,
+)
+from headstart.meta import evaluate_bias, task_weights
+from headstart.tasks import TaskSet
+from headstart.theory import fixed_bias, learned_bias
+
+VERDICTS = ["share", "share a little", "pool instead", "do not share"]
+LITTLE = 0.1  # a gain below this share of the error is little
+KAPPAS = np.geomspace(1e-3, 1e2, 11)  # regs of the independent fits, in units of the data
+FREE = 10.0  # the constant column of the independent fits, in units of the others: hardly pulled
+
+
+class Spread(NamedTuple):
+    r"""How far the tasks' weights lie from 0 and from their mean m.
+
+    ``var_0`` and ``var_m`` estimate the paper's :math:`\mathrm{Var}_0` and
+    :math:`\mathrm{Var}_m`, :math:`\mathrm{Var}_h^2 = \frac12 E\|w_\mu - h\|^2`; ``distance``
+    estimates :math:`\|m\|`.
+    """
+
+    var_0: float
+    var_m: float
+    distance: float
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """What was found, and what to do.
+
+    Attributes
+    ----------
+    verdict : one of "share", "share a little", "pool instead", "do not share"
+    headstart, independent, pooled : FewShotCurve
+        Errors on held-out tasks; of these the verdict takes the last column.
+    spread : Spread
+    bounds : the paper's bounds on the excess risk with these numbers put in
+    n_tasks, n_rows : of the data
+    """
+
+    verdict: str
+    headstart: FewShotCurve
+    independent: FewShotCurve
+    pooled: FewShotCurve
+    spread: Spread
+    bounds: dict[str, float]
+    n_tasks: int
+    n_rows: int
+
+    @property
+    def curves(self) -> dict[str, FewShotCurve]:
+        """The three curves by name."""
+        return {
+            "each task alone": self.independent,
+            "all tasks pooled": self.pooled,
+            "headstart": self.headstart,
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """The findings in words."""
+        k = self.headstart.shots[-1]
+        told = [f"{self.n_tasks} tasks, {self.n_rows} rows; error on new tasks after {k} rows:"]
+        for name, curve in self.curves.items():
+            told.append(f"  {name:17} {curve.mean[-1]:.4g} ± {curve.half_width[-1]:.2g}")
+        for name, other in (("alone", self.independent), ("pooled", self.pooled)):
+            gap = self.headstart.minus(other)
+            mean, half = gap.mean[-1], gap.half_width[-1]
+            told.append(
+                f"  headstart - {name:6}  {mean:+.3g}, 95 % interval {mean - half:+.3g} "
+                f"to {mean + half:+.3g}"
+            )
+        s = self.spread
+        told.append(
+            f"  weights: {s.var_0:.3g} from 0 (Var_0), {s.var_m:.3g} from their mean (Var_m)"
+        )
+        bounds = ", ".join(f"{name} {value:.3g}" for name, value in self.bounds.items())
+        told.append(f"  the paper's bounds on the excess risk: {bounds}")
+        return [*told, f"verdict: {self.verdict}. {REASONS[self.verdict]}"]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Few-shot curves of the three, and the verdict as a title; returns the axes."""
+        styles = [("#777777", "-.", "s"), ("#b2182b", "--", "^"), ("#2166ac", "-", "o")]
+        for (name, curve), (color, dashes, marker) in zip(self.curves.items(), styles, strict=True):
+            ax = curve.plot(ax, label=name, color=color, linestyle=dashes, marker=marker)
+        ax.set_title(f"verdict: {self.verdict}")
+        ax.legend(frameon=False)
+        ax.grid(alpha=0.25)
+        return ax
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+
+REASONS = {
+    "share": "New tasks do clearly better from the learned bias than alone or pooled.",
+    "share a little": "The learned bias helps, by less than a tenth of the error.",
+    "pool instead": "The tasks are too alike for weights of their own to help.",
+    "do not share": "The tasks have too little in common: a common bias does not help them.",
+}
+
+
+def diagnose(
+    X: Any,
+    y: ArrayLike,
+    groups: Any = None,
+    *,
+    group: str | int | None = None,
+    shots: int = 8,
+    classify: bool | None = None,
+    folds: int = 5,
+    random_state: object = 0,
+) -> Diagnosis:
+    """Compare independent, pooled and headstart on held-out tasks, and say what to do.
+
+    Every task with more than `shots` rows is held out once, adapted to its first rows and
+    judged by those after the first `shots`. Intervals are over tasks, of paired differences.
+
+    Parameters
+    ----------
+    X, y, groups, group
+        As in `MetaRegressor`.
+    shots : int
+        Rows of a new task to learn from.
+    classify : bool, optional
+        Whether y are two classes; by default if it has two values.
+    folds, random_state
+        As in `few_shot_curve`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(60), 16), rng.standard_normal((960, 3))
+    >>> w = rng.normal([4.0, -2.0, 1.0], 0.5, (60, 3))
+    >>> y = np.sum(X * w[ids], axis=1) + rng.normal(size=960)
+    >>> diagnose(X, y, ids).verdict
+    'share'
+    """
+    binary = np.unique(np.asarray(y)).size == 2 if classify is None else classify
+    tasks, _ = read_tasks(X, y, groups, group, binary=binary)
+    most = check_count("shots", shots)
+    counts = tuple(sorted({0, most, *(1 << p for p in range(most.bit_length()) if 1 << p < most)}))
+    judge = (
+        (lambda t, z: np.asarray(t != np.where(z > 0.0, 1.0, -1.0), float))
+        if binary
+        else (ERRORS["absolute"])
+    )
+    rng = check_generator(random_state)
+    seed = int(rng.integers(2**32))
+
+    def curve(forecast: Forecast) -> FewShotCurve:
+        same_folds = np.random.default_rng(seed)
+        return held_out_curve(forecast, tasks, counts, judge, folds, 1, False, same_folds)
+
+    head = curve(partial(_headstart, binary))
+    alone = curve(partial(_independent, binary))
+    pooled = curve(partial(_pooled, binary))
+    spread = estimate_spread(tasks)
+    return Diagnosis(
+        _verdict(head, alone, pooled),
+        *(head, alone, pooled, spread, _bounds(tasks, spread, most)),
+        *(len(tasks), len(tasks.y)),
+    )
+
+
+def _verdict(head: FewShotCurve, alone: FewShotCurve, pooled: FewShotCurve) -> str:
+    def better(one: FewShotCurve, other: FewShotCurve) -> bool:
+        gap = one.minus(other)
+        return bool(gap.mean[-1] + gap.half_width[-1] < 0.0)
+
+    if better(head, alone) and better(head, pooled):
+        gain = 1.0 - head.mean[-1] / alone.mean[-1]
+        return "share" if gain >= LITTLE else "share a little"
+    if better(head, pooled):
+        return "do not share"
+    if better(pooled, alone) or better(head, alone) or pooled.mean[-1] <= alone.mean[-1]:
+        return "pool instead"
+    return "do not share"
+
+
+def _headstart(
+    binary: bool, known: TaskSet, new: TaskSet, queries: TaskSet, shots: Shots
+) -> Iterator[Labels]:
+    model = (MetaClassifier if binary else MetaRegressor)()
+    model.fit(known.X, known.y, groups=np.repeat(np.arange(len(known)), known.sizes))
+    start = np.append(model.bias_, model.intercept_)
+    for k in shots:
+        W = model._adapted(new.split_rows(k)[0]) if k else np.tile(start, (len(new), 1))
+        yield predict_rows(W, queries)
+
+
+def _pooled(
+    binary: bool, known: TaskSet, _: TaskSet, queries: TaskSet, shots: Shots
+) -> Iterator[Labels]:
+    linear = LogisticRegression(max_iter=1000) if binary else HuberRegressor(max_iter=1000)
+    model = make_pipeline(StandardScaler(), linear).fit(known.X, known.y)
+    found = model.decision_function(queries.X) if binary else model.predict(queries.X)
+    return (found for _ in shots)
+
+
+def _independent(
+    binary: bool, known: TaskSet, new: TaskSet, queries: TaskSet, shots: Shots
+) -> Iterator[Labels]:
+    """Exact solutions from 0, labels taken from their median, reg chosen on the known tasks."""
+    loss = "hinge" if binary else "absolute"
+    middle = 0.0 if binary else float(np.median(known.y))
+    b = FREE * float(np.sqrt(np.mean(known.X**2)))
+    shifted, fresh = (_with_constant(tasks, b, middle) for tasks in (known, new))
+    size = float(np.mean(np.abs(shifted.y))) or 1.0
+    unit = float(np.mean(np.sum(known.X**2, axis=1))) / size
+    zero, asked = np.zeros(shifted.n_features), _with_constant(queries, b, middle)
+    for k in shots:
+        if k == 0:
+            yield np.full(len(queries.y), middle)
+            continue
+        able = shifted.subset(shifted.sizes > k)
+        trial = able.split_rows(k)
+        regs = KAPPAS * unit / k
+        losses = [evaluate_bias(*trial, zero, reg, loss, "erm").mean() for reg in regs]
+        best = float(regs[int(np.argmin(losses))])
+        W = task_weights(fresh.split_rows(k)[0], zero, best, loss, "erm")
+        yield np.einsum("id,id->i", asked.X, np.repeat(W, queries.sizes, axis=0)) + middle
+
+
+def _with_constant(tasks: TaskSet, b: float, middle: float) -> TaskSet:
+    wide = np.column_stack([tasks.X, np.full(len(tasks.X), b)])
+    return TaskSet(wide, tasks.y - middle, tasks.offsets, tasks.ids)
+
+
+def estimate_spread(tasks: TaskSet) -> Spread:
+    r"""Estimate the spread of the tasks' weights, free of the noise in each task's own estimate.
+
+    With C the mean of :math:`xx^\top`, each row's :math:`u = C^{-1}x(y - \langle x, w_0\rangle)`
+    has the mean :math:`w_\mu - w_0`; products of different rows of one task have the mean
+    :math:`\|w_\mu - w_0\|^2`, and of different tasks :math:`\|m - w_0\|^2`. The pooled least
+    squares are taken for :math:`w_0`; a plug-in of fitted weights would count their noise as
+    spread. Tasks of one row say nothing and are left out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, w = rng.standard_normal((2000, 5, 3)), rng.normal(2.0, 0.5, (2000, 3))
+    >>> noisy = np.einsum("tnd,td->tn", X, w) + rng.standard_normal((2000, 5))
+    >>> spread = estimate_spread(TaskSet.from_list(zip(X, noisy)))
+    >>> print(round(spread.var_m, 1), round(np.sqrt(3 * 0.5**2 / 2), 1))
+    0.6 0.6
+    """
+    several = tasks.subset(tasks.sizes > 1) if np.any(tasks.sizes > 1) else tasks
+    X, y, n = several.X, several.y, several.sizes
+    C = X.T @ X / len(X)
+    w0 = np.linalg.lstsq(X, y, rcond=None)[0]
+    U = np.linalg.lstsq(C, (X * (y - X @ w0)[:, None]).T, rcond=None)[0].T
+    sums = np.add.reduceat(U, several.offsets[:-1])
+    squares = np.add.reduceat(np.sum(U**2, axis=1), several.offsets[:-1])
+    own = (
+        float(np.mean((np.sum(sums**2, axis=1) - squares) / (n * (n - 1)))) if n.min() > 1 else 0.0
+    )
+    means = sums / n[:, None]
+    T = len(several)
+    noise = float(np.sum(means.var(axis=0, ddof=1))) / T if T > 1 else 0.0
+    shift = float(np.sum(means.mean(axis=0) ** 2)) - noise  # of m from w0
+    distance = float(np.sum((w0 + means.mean(axis=0)) ** 2)) - noise
+    var_m = max(own - shift, 0.0) / 2.0
+    far = max(distance, 0.0)
+    return Spread(float(np.sqrt(var_m + far / 2.0)), float(np.sqrt(var_m)), float(np.sqrt(far)))
+
+
+def _bounds(tasks: TaskSet, spread: Spread, shots: int) -> dict[str, float]:
+    """The paper's bounds for tasks of `shots` rows, with the spread that was found."""
+    radius = float(np.sqrt(np.max(np.sum(tasks.X**2, axis=1))))
+    least = 1e-12
+    var_0, var_m = max(spread.var_0, least), max(spread.var_m, least)
+    learned = learned_bias(shots, len(tasks), var_m, max(spread.distance, least), radius=radius)
+    return {
+        "alone": fixed_bias(shots, var_0, radius=radius).bound,
+        "learned": learned.bound,
+        "oracle": fixed_bias(shots, var_m, radius=radius).bound,
+    }
