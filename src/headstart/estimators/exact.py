@@ -20,6 +20,7 @@ def fit_exactly(
     reg: float,
     loss: Loss,
     pace: Pace,
+    passes: int,
     n_jobs: int,
 ) -> None:
     """As `Stream.fit`, with exact solutions; the intercept is that of a constant column."""
@@ -30,7 +31,9 @@ def fit_exactly(
     offsets = np.flatnonzero(np.r_[True, apart, True])
     tasks, units = _widened(stream, TaskSet(X, y, offsets, np.arange(len(offsets) - 1)), pace)
     state = start_bias(units.size)
-    state = continue_bias(state, _first_rows(tasks, pace.task_size), reg, pace.step, loss, "erm")
+    learned_from = _first_rows(tasks, pace.task_size)
+    for _ in range(passes):
+        state = continue_bias(state, learned_from, reg, pace.step, loss, "erm")
     bias.h[:], bias.total[:] = state.last * units, state.total * units
     bias.counts[STEPS], bias.sums[WEIGHT] = state.steps, state.steps + 1
 

@@ -64,6 +64,7 @@ class Meta(Estimator):
     step: float | str
     group: str | int | None
     task_size: int | None
+    passes: int
     n_jobs: int | None
     random_state: object
     n_features_in_: int
@@ -100,12 +101,12 @@ class Meta(Estimator):
         if order is not None:
             inputs, labels, entity = read_only(inputs[order]), labels[order], entity[order]
         stream = self._new_stream(inputs, pace, len(index))
-        jobs = check_jobs(self.n_jobs)
+        jobs, passes = check_jobs(self.n_jobs), check_count("passes", self.passes)
         if self.inner == "erm" and isinstance(stream, Stream):
             loss = get_loss(self.loss)
-            fit_exactly(stream, inputs, labels, entity, objective.lam, loss, pace, jobs)
+            fit_exactly(stream, inputs, labels, entity, objective.lam, loss, pace, passes, jobs)
         else:
-            stream.fit(inputs, labels, entity, objective, pace, jobs)
+            stream.fit(inputs, labels, entity, objective, pace, passes, jobs)
         self._known: InMemory | Stored = InMemory(index, stream)
         return self
 
@@ -221,7 +222,7 @@ class Meta(Estimator):
 
     @property
     def n_tasks_(self) -> int:
-        """Number of tasks whose meta-gradient the bias has taken."""
+        """Number of meta-gradients the bias has taken: one a task and pass."""
         check_is_fitted(self)
         return int(self._known.bias.counts[STEPS])
 

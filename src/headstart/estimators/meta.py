@@ -52,6 +52,9 @@ class MetaRegressor(Regressor, Meta):
     random_state : None, int or numpy.random.Generator
         With a number, `fit` takes the tasks in a random order: of use where the table is
         sorted by something that matters.
+    passes : int
+        How often `fit` goes through the tasks. One is the paper's; a few help where there
+        are not many tasks.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class MetaRegressor(Regressor, Meta):
         fit_intercept: bool = True,
         n_jobs: int | None = None,
         random_state: object = None,
+        passes: int = 1,
     ) -> None:
         self.loss = loss
         self.reg = reg
@@ -104,6 +108,7 @@ class MetaRegressor(Regressor, Meta):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.passes = passes
 
     @only_streams
     def partial_fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
@@ -153,7 +158,7 @@ class MetaClassifier(Classifier, Meta):
     ----------
     loss : str or Loss
         ``"hinge"``, ``"smoothed_hinge"`` or ``"logistic"``; the last gives probabilities.
-    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state
+    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state, passes
         As in `MetaRegressor`.
 
     Attributes
@@ -186,6 +191,7 @@ class MetaClassifier(Classifier, Meta):
         fit_intercept: bool = True,
         n_jobs: int | None = None,
         random_state: object = None,
+        passes: int = 1,
     ) -> None:
         self.loss = loss
         self.reg = reg
@@ -197,6 +203,7 @@ class MetaClassifier(Classifier, Meta):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.passes = passes
 
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict_proba: ClassVar = {"groups": True}

@@ -262,14 +262,18 @@ class Stream:
         entity: Counts,
         objective: Objective,
         pace: Pace,
+        passes: int,
         n_jobs: int,
     ) -> None:
         """Learn the bias from rows lying together by entity; then train all of them from it."""
         self._open_slots(2)
         slot, metrics = self.entities.slot, np.empty(len(y))
         no_starts = np.empty((0, self.bias.h.size), X.dtype)
-        _learn_rows(X, y, entity, objective, pace, self.bias, self.tasks, slot, no_starts, metrics)
-        self.finish(objective, pace)
+        state = self.bias, self.tasks, slot, no_starts, metrics
+        for _ in range(passes):
+            slot[:] = NEW
+            _learn_rows(X, y, entity, objective, pace, *state)
+            self.finish(objective, pace)
         self.entities = self._train(X, y, entity, objective, pace, self.entities, n_jobs)
 
     def adapted(

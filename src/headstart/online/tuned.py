@@ -415,14 +415,17 @@ class TunedStream:
         entity: Counts,
         objective: Objective,
         pace: Pace,
+        passes: int,
         n_jobs: int,
     ) -> None:
         """Learn from rows lying together by entity; then train all from the final bias."""
         self._open_slots(2)
         known, state = self.entities, (self.bias, self.tasks, self.tuning)
         self.entities = known._replace(weights=known.weights[:0])  # none are wanted yet
-        _tune_rows(X, y, entity, objective, pace, *state, self.entities)
-        self.finish(objective, pace)
+        for _ in range(passes):
+            known.slot[:] = NEW
+            _tune_rows(X, y, entity, objective, pace, *state, self.entities)
+            self.finish(objective, pace)
         self.entities = known
         known.rows[:] = 0
         self._train(X, y, entity, objective, pace, known, n_jobs)

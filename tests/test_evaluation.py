@@ -1,0 +1,153 @@
+"""Few-shot scores and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from headstart import FewShotCurve, MetaClassifier, MetaRegressor, few_shot_curve, few_shot_score
+
+Array = NDArray[np.float64]
+
+
+def table(T: int = 30, n: int = 12, std: float = 0.5) -> tuple[Array, Array, NDArray[np.int64]]:
+    rng = np.random.default_rng(0)
+    ids, X = np.repeat(rng.permutation(T), n), rng.normal(size=(T * n, 3))
+    return X, np.sum(X * rng.normal([4.0, -2.0, 1.0], std, (T, 3))[ids], axis=1), ids
+
+
+def test_held_out_tasks_are_adapted_and_judged_by_their_other_rows() -> None:
+    X, y, ids = table()
+    curve = few_shot_curve(MetaRegressor(), X, y, ids, shots=[0, 2, 5], folds=3, random_state=4)
+    assert curve.shots == (0, 2, 5)
+    assert sorted(curve.ids) == list(range(30))
+    order = list(dict.fromkeys(ids.tolist()))
+    parts = np.array_split(np.random.default_rng(4).permutation(30), 3)
+    for part in parts:
+        held_out = [order[i] for i in part]
+        train = ~np.isin(ids, held_out)
+        model = MetaRegressor().fit(X[train], y[train], ids[train])
+        for i in held_out:
+            rows = np.flatnonzero(ids == i)
+            rest = rows[5:]
+            found = [model.predict(X[rest])]
+            found += [model.adapt(X[rows[:k]], y[rows[:k]]).predict(X[rest]) for k in (2, 5)]
+            expected = [np.abs(z - y[rest]).mean() for z in found]
+            position = curve.ids.tolist().index(i)
+            np.testing.assert_allclose(curve.errors[position], expected)
+
+
+@pytest.mark.parametrize("settings", [{"reg": 1.0, "step": 0.5}, {"inner": "erm"}])
+def test_other_ways_to_adapt(settings: dict[str, Any]) -> None:
+    X, y, ids = table()
+    estimator = MetaRegressor(**{"reg": 1.0, "step": 0.5, **settings})
+    curve = few_shot_curve(estimator, X, y, ids, shots=[3], folds=2, random_state=0)
+    half = np.random.default_rng(0).permutation(30)[:15]
+    order = np.array(list(dict.fromkeys(ids.tolist())))
+    train = ~np.isin(ids, order[half])
+    model = estimator.fit(X[train], y[train], ids[train])
+    rows = np.flatnonzero(ids == order[half[0]])
+    found = model.adapt(X[rows[:3]], y[rows[:3]]).predict(X[rows[3:]])
+    position = curve.ids.tolist().index(order[half[0]])
+    assert curve.errors[position, 0] == pytest.approx(np.abs(found - y[rows[3:]]).mean())
+
+
+def test_any_estimator_alone_or_pooled() -> None:
+    X, y, ids = table()
+    options: dict[str, Any] = {"shots": [0, 4], "error": "squared"}
+    alone = few_shot_curve(Ridge(1e-6), X, y, ids, how="independent", **options)
+    pooled = few_shot_curve(Ridge(1e-6), X, y, ids, how="pooled", **options)
+    ahead = few_shot_curve(MetaRegressor(), X, y, ids, **options)
+    assert np.isnan(alone.errors[:, 0]).all()
+    assert alone.mean[1] == pytest.approx(0.0, abs=1e-4)  # four rows, three weights, no noise
+    np.testing.assert_array_equal(pooled.errors[:, 0], pooled.errors[:, 1])
+    gap = ahead.minus(pooled)
+    assert gap.mean[1] + gap.half_width[1] < 0.0
+    np.testing.assert_allclose(gap.errors, ahead.errors - pooled.errors)
+
+
+def test_classifiers_are_judged_by_wrong_labels() -> None:
+    X, y, ids = table()
+    labels = np.where(y > 0.0, "yes", "no")
+    curve = few_shot_curve(MetaClassifier(), X, labels, ids, shots=[0, 4])
+    counts = curve.errors * 8.0  # of eight rows each
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-9)
+    assert curve.mean[1] < 0.2
+    alone = few_shot_curve(LogisticRegression(max_iter=100), X, labels, ids, how="independent")
+    assert np.all(alone.mean[1:] < 0.6)
+
+
+def test_frames_repeats_and_shuffles() -> None:
+    X, y, ids = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user=ids)
+    inside = few_shot_curve(MetaRegressor(group="user"), frame, y)
+    beside = few_shot_curve(MetaRegressor(), X, y, ids)
+    np.testing.assert_array_equal(inside.errors, beside.errors)
+    twice = few_shot_curve(MetaRegressor(), X, y, ids, repeats=2)
+    assert np.any(twice.errors != beside.errors)
+    drawn = few_shot_curve(MetaRegressor(), X, y, ids, shuffle=True)
+    assert np.any(drawn.errors != beside.errors)
+    score = few_shot_score(MetaRegressor(), X, y, ids, shots=8)
+    assert score == pytest.approx(few_shot_curve(MetaRegressor(), X, y, ids, shots=[8]).mean[0])
+
+
+def test_intervals_cover_the_mean() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.exponential(size=(2000, 40, 1))
+    curves = [FewShotCurve((1,), errors, np.arange(40)) for errors in draws]
+    covered = np.mean([abs(c.mean[0] - 1.0) <= c.half_width[0] for c in curves])
+    assert 0.91 < covered < 0.965  # 0.95 asked; skewed errors cost a little
+
+
+def test_plot_shows_mean_and_band() -> None:
+    X, y, ids = table()
+    curve = few_shot_curve(MetaRegressor(), X, y, ids)
+    ax = curve.plot(label="headstart")
+    (line,) = ax.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), curve.mean)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1", "2", "4", "8"]
+    assert len(ax.collections) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda X, y, g: few_shot_curve(Ridge(), X, y, g),
+            TypeError,
+            "Ridge cannot adapt; say how",
+        ),
+        (lambda X, y, _: few_shot_curve(MetaRegressor(), X, y), ValueError, "groups: expected an"),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, shots=[12]),
+            ValueError,
+            "shots: 0 tasks have more than 12 rows",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, how="x"),
+            ValueError,
+            "how: expected one of",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error="x"),
+            ValueError,
+            "error: expected one of 'absolute', 'squared', 'zero_one' or a function",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g).minus(
+                few_shot_curve(MetaRegressor(), X, y, g, shots=[1])
+            ),
+            ValueError,
+            "other: expected a curve of the same tasks",
+        ),
+    ],
+)
+def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(*table())
