@@ -12,7 +12,13 @@ array([4., 2.])
 from headstart import theory
 from headstart.diagnosis import Diagnosis, diagnose
 from headstart.erm import ERMResult, biased_erm
-from headstart.estimators import MetaClassifier, MetaRegressor, TaskClassifier, TaskRegressor
+from headstart.estimators import (
+    MetaClassifier,
+    MetaRegressor,
+    TaskClassifier,
+    TaskRegressor,
+    load_model,
+)
 from headstart.evaluation import FewShotCurve, few_shot_curve, few_shot_score
 from headstart.losses import (
     LOSSES,
@@ -46,6 +52,7 @@ __all__ = [
     "MetaClassifier",
     "TaskRegressor",
     "TaskClassifier",
+    "load_model",
     "few_shot_score",
     "few_shot_curve",
     "FewShotCurve",

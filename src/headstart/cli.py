@@ -1,24 +1,34 @@
-"""The command line: ``headstart reproduce``."""
+"""The command line: the paper's experiments, and models on tables in files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
+import numpy as np
+import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from headstart._checks import cores
+from headstart.diagnosis import diagnose
+from headstart.estimators import MetaClassifier, MetaRegressor, load_model
 from headstart.experiments import EXPERIMENTS, METHODS
-from headstart.figures import title
+from headstart.figures import title, write_diagnosis
 from headstart.reproduce import Outcome, Request, configured, reproduce
+from headstart.tables import TableError, numbers_of, read_columns, read_table, write_table
 from headstart.tasks import ORDERS
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 console = Console()
 NOT_DONE, WRONG, STOPPED = 1, 2, 130
+
+AnyMeta = MetaRegressor | MetaClassifier
 
 
 @app.callback()
@@ -80,6 +90,144 @@ def reproduce_command(
     console.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
     if outcome.not_done:
         raise typer.Exit(NOT_DONE)
+
+
+Group = Annotated[str, typer.Option(help="The column that says whose row it is.")]
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+Features = Annotated[
+    str | None, typer.Option(help="Columns to predict from, with commas; all others if none.")
+]
+Classify = Annotated[bool, typer.Option(help="The target is two classes, though numbers.")]
+Data = Annotated[Path, typer.Argument(help="Parquet, CSV or Arrow.", show_default=False)]
+Folder = Annotated[Path, typer.Argument(help="A folder made by fit.", show_default=False)]
+
+
+@app.command()
+def fit(
+    data: Data,
+    group: Group,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    features: Features = None,
+    classify: Classify = False,
+    passes: Annotated[int, typer.Option(min=1, help="Times through the tasks.")] = 1,
+    force: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+) -> None:
+    """Learn the bias and every entity's own weights; reg and step are chosen on the way."""
+    with _mistakes():
+        if out.exists() and any(out.iterdir() if out.is_dir() else [out]) and not force:
+            raise TableError(f"{out} exists; give another folder, or --force to replace a model")
+        table = read_columns(read_table(data), group, target, _split(features))
+        kind = MetaClassifier if classify or _is_text(table.y) else MetaRegressor
+        model = kind(group=group, passes=passes)
+        model.fit(table.X.append_column(group, pa.array(table.ids)), table.y)
+        model.save(out)
+    sizes = np.unique(table.ids.astype(str), return_counts=True)[1]
+    if lone := int(np.sum(sizes == 1)):
+        console.print(f"{lone} of {sizes.size} groups have one row: their weights say little")
+    _describe(model)
+    console.print(f"model: {out}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def predict(
+    model: Folder,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The file to write, of the same kinds.")],
+) -> None:
+    """Predict every row: by its entity's own weights, or by the bias if the id is new."""
+    with _mistakes():
+        loaded = load_model(model)
+        table = read_table(data)
+        X = numbers_of(table, list(loaded.feature_names_in_))
+        kept = [name for name in (loaded.group,) if name in table.column_names]
+        for name in kept:
+            X = X.append_column(str(name), table[str(name)])
+        found = pa.array(loaded.predict(X))
+        write_table(table.select(kept).append_column("prediction", found), out)
+    console.print(f"{len(X)} predictions: {out}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def adapt(
+    model: Folder,
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The file to write the weights to.")],
+) -> None:
+    """Weights for new entities from a few of their rows; the model is left alone."""
+    with _mistakes():
+        loaded = load_model(model)
+        table = read_table(data)
+        names = list(loaded.feature_names_in_)
+        columns = read_columns(table, str(loaded.group), target, names)
+        order = np.argsort(columns.ids.astype(str), kind="stable")
+        ids, starts = np.unique(columns.ids[order].astype(str), return_index=True)
+        rows = []
+        for part in np.split(order, starts[1:]):
+            task = loaded.adapt(columns.X.take(part), columns.y[part])
+            rows.append(np.append(task.coef_, task.intercept_))
+        weights = [pa.array(ids), *map(pa.array, np.transpose(rows))]
+        write_table(pa.table(weights, names=[str(loaded.group), *names, "intercept"]), out)
+    console.print(f"weights of {len(rows)} entities: {out}", highlight=False, soft_wrap=True)
+
+
+@app.command("diagnose")
+def diagnose_command(
+    data: Data,
+    group: Group,
+    target: Target,
+    features: Features = None,
+    classify: Classify = False,
+    shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
+    out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
+) -> None:
+    """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
+    with _mistakes():
+        table = read_columns(read_table(data), group, target, _split(features))
+        binary = classify or _is_text(table.y)
+        found = diagnose(table.X, table.y, table.ids, shots=shots, classify=binary)
+        if out is not None:
+            write_diagnosis(out, found, f"{data.name}: {target} by {group}")
+    console.print(str(found), highlight=False, markup=False, soft_wrap=True)
+    if out is not None:
+        console.print(f"page: {out}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def info(model: Folder) -> None:
+    """What a model has learned."""
+    with _mistakes():
+        _describe(load_model(model))
+
+
+def _describe(model: AnyMeta) -> None:
+    console.print(repr(model), highlight=False, markup=False, soft_wrap=True)
+    table = Table("feature", "bias")
+    for name, value in {**model.bias_by_feature(), "(intercept)": model.intercept_}.items():
+        table.add_row(name, f"{value:.4g}")
+    console.print(table)
+    console.print(f"{len(model.ids_)} entities with own weights", highlight=False)
+
+
+def _is_text(labels: NDArray[np.generic]) -> bool:
+    return labels.dtype.kind in "OUSb"
+
+
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name for name in names.split(",") if name]
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """A user's mistake, or a full disk, is one line and exit code 2."""
+    try:
+        yield
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}" if error.strerror else str(error)
+        _stop(told, WRONG)
+    except (ValueError, TypeError) as error:
+        _stop(str(error), WRONG)
 
 
 def _chosen(what: str, given: list[str] | None, known: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from headstart._checks import Vector
 from headstart._files import write_aside
 from headstart.claims import Claim
+from headstart.diagnosis import Diagnosis
 from headstart.experiments import METHODS, Experiment
 
 matplotlib.use("Agg")
@@ -123,6 +125,24 @@ def write_report(
     page = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>headstart: the experiments"
         f"</title><style>{STYLE}</style><body>{''.join(body)}</body></html>"
+    )
+    write_aside(path, lambda aside: aside.write_text(page, encoding="utf-8"))
+
+
+def write_diagnosis(path: Path, diagnosis: Diagnosis, title: str) -> None:
+    """One self-contained page: the verdict, the curves and the findings."""
+    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+    diagnosis.plot(figure.subplots())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    picture = base64.b64encode(buffer.getvalue()).decode()
+    *told, verdict = diagnosis.lines
+    page = (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
+        f"<style>{STYLE}</style><body><h1>{html.escape(title)}</h1>"
+        f"<p><strong>{html.escape(verdict)}</strong></p>"
+        f'<img alt="few-shot curves" src="data:image/png;base64,{picture}">'
+        f"<pre>{html.escape(chr(10).join(told))}</pre></body></html>"
     )
     write_aside(path, lambda aside: aside.write_text(page, encoding="utf-8"))
 

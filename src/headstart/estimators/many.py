@@ -68,6 +68,7 @@ class Meta(Estimator):
     n_jobs: int | None
     random_state: object
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
     _or_auto = " or 'auto'"
 
     __metadata_request__fit: ClassVar = {"groups": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from headstart.estimators.inputs import Labels
 from headstart.estimators.many import Meta
 from headstart.estimators.task import TaskClassifier, TaskRegressor
 from headstart.losses import Loss
+from headstart.store import read_model
 
 
 class MetaRegressor(Regressor, Meta):
@@ -246,3 +248,10 @@ class MetaClassifier(Classifier, Meta):
         """An estimator for a new entity, as `MetaRegressor.adapt`; one label in y is enough."""
         task = TaskClassifier(**self._task_settings(), classes=self.classes_)
         return task.fit(self._task_rows(X), y)
+
+
+def load_model(path: str | Path) -> MetaRegressor | MetaClassifier:
+    """The model in the folder `path`, of whichever class it is."""
+    if read_model(Path(path))[0]["kind"] == "MetaClassifier":
+        return MetaClassifier.load(path)
+    return MetaRegressor.load(path)
