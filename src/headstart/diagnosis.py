@@ -22,7 +22,7 @@ from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from headstart._checks import Vector, check_count, check_generator
+from headstart._checks import FloatArray, Vector, check_count, check_generator
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.evaluation import (
     ERRORS,
@@ -50,14 +50,16 @@ class Spread(NamedTuple):
 
     ``var_0`` and ``var_m`` estimate the paper's :math:`\mathrm{Var}_0` and
     :math:`\mathrm{Var}_m`, :math:`\mathrm{Var}_h^2 = \frac12 E\|w_\mu - h\|^2`; ``distance``
-    estimates :math:`\|m\|`. ``surely_apart`` says if the 95 % interval of
-    :math:`\mathrm{Var}_m^2`, by the jackknife over tasks, is clear of 0.
+    estimates :math:`\|m\|`. ``surely_apart`` and ``surely_common`` say if the 95 % intervals
+    of :math:`\mathrm{Var}_m^2` and of :math:`\|m\|^2`, by the jackknife over tasks, are clear
+    of 0.
     """
 
     var_0: float
     var_m: float
     distance: float
     surely_apart: bool
+    surely_common: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,9 +132,9 @@ class Diagnosis:
 
 REASONS = {
     "share": "New tasks do clearly better from the learned bias than alone or pooled.",
-    "share a little": "The learned bias helps, but by less than a tenth of the error.",
+    "share a little": "The learned bias helps, but by less than a tenth, or not surely.",
     "pool instead": "The tasks are too alike for weights of their own to help.",
-    "do not share": "The tasks have too little in common: a common bias does not help them.",
+    "do not share": "A common bias does not help these tasks more than their own rows do.",
 }
 
 
@@ -196,22 +198,25 @@ def diagnose(
     pooled = curve(partial(_pooled, binary))
     spread = estimate_spread(tasks)
     return Diagnosis(
-        _verdict(head, alone, pooled, spread.surely_apart),
+        _verdict(head, alone, pooled, spread),
         *(head, alone, pooled, spread, _bounds(tasks, spread, most)),
         *(len(tasks), len(tasks.y)),
     )
 
 
-def _verdict(head: FewShotCurve, alone: FewShotCurve, pooled: FewShotCurve, apart: bool) -> str:
+def _verdict(head: FewShotCurve, alone: FewShotCurve, pooled: FewShotCurve, spread: Spread) -> str:
     def better(one: FewShotCurve, other: FewShotCurve) -> bool:
         gap = one.minus(other)
         return bool(gap.mean[-1] + gap.half_width[-1] < 0.0)
 
     before = np.repeat(head.errors[:, :1], len(head.shots), axis=1)
     unadapted = FewShotCurve(head.shots, before, head.ids)
-    apart = apart or better(head, unadapted)
+    apart = spread.surely_apart or better(head, unadapted)
     if not better(head, alone):
-        return "pool instead" if better(pooled, alone) and not apart else "do not share"
+        if better(pooled, alone) and not apart:
+            return "pool instead"
+        likely = spread.surely_common and head.mean[-1] < min(alone.mean[-1], pooled.mean[-1])
+        return "share a little" if likely else "do not share"
     if not apart or better(pooled, head):
         return "pool instead"
     gain = 1.0 - head.mean[-1] / min(alone.mean[-1], pooled.mean[-1])
@@ -307,35 +312,49 @@ def estimate_spread(tasks: TaskSet) -> Spread:
     0.6 0.6
     """
     several = tasks.subset(tasks.sizes > 1) if np.any(tasks.sizes > 1) else tasks
-    X, y, n = several.X, several.y, several.sizes
+    X, y, n, T = several.X, several.y, several.sizes, len(several)
+    if T < 3 or n.max() < 2:
+        raise ValueError("groups: expected at least 3 tasks of two rows or more, found fewer")
     C = X.T @ X / len(X)
     w0 = np.linalg.lstsq(X, y, rcond=None)[0]
-    U = np.linalg.lstsq(C, (X * (y - X @ w0)[:, None]).T, rcond=None)[0].T
-    sums = np.add.reduceat(U, several.offsets[:-1])
-    squares = np.add.reduceat(np.sum(U**2, axis=1), several.offsets[:-1])
-    own = (np.sum(sums**2, axis=1) - squares) / np.maximum(n * (n - 1), 1)
-    means = sums / n[:, None]
-    T = len(several)
-    if T < 3:
-        raise ValueError(f"groups: expected at least 3 tasks of two rows or more, found {T}")
 
-    def product(total: Vector, norms: Vector, count: int) -> Vector:
-        """Mean product of the means of two different tasks."""
-        return np.asarray((np.sum(total**2, axis=-1) - norms) / (count * (count - 1)))
+    def unbiased(residuals: FloatArray) -> tuple[Vector, Vector]:
+        """For each task the product of two of its rows' u, and the mean of its u."""
+        U = np.linalg.lstsq(C, (X * residuals[:, None]).T, rcond=None)[0].T
+        sums = np.add.reduceat(U, several.offsets[:-1])
+        squares = np.add.reduceat(np.sum(U**2, axis=1), several.offsets[:-1])
+        return (np.sum(sums**2, axis=1) - squares) / (n * (n - 1)), sums / n[:, None]
 
-    total, norms = means.sum(axis=0), np.sum(means**2, axis=1)
-    variance = float(own.mean() - product(total, norms.sum(), T)) / 2.0
-    without = (own.sum() - own) / (T - 1) - product(total - means, norms.sum() - norms, T - 1)
-    error = float(np.sqrt((T - 1) * np.var(without / 2.0)))
+    own, means = unbiased(y - X @ w0)
+    cross, without = _cross_products(means)
+    variance = (float(own.mean()) - cross) / 2.0
+    left = ((own.sum() - own) / (T - 1) - without) / 2.0
+    raw, raw_without = _cross_products(unbiased(y - np.median(y))[1])
     noise = float(np.sum(means.var(axis=0, ddof=1))) / T
-    far = max(float(np.sum((w0 + total / T) ** 2)) - noise, 0.0)
+    far = max(float(np.sum((w0 + means.mean(axis=0)) ** 2)) - noise, 0.0)
     var_m = max(variance, 0.0)
     return Spread(
         float(np.sqrt(var_m + far / 2.0)),
         float(np.sqrt(var_m)),
         float(np.sqrt(far)),
-        bool(variance > student.ppf(0.975, T - 1) * error),
+        _is_positive(variance, left),
+        _is_positive(raw, raw_without),
     )
+
+
+def _cross_products(means: Vector) -> tuple[float, Vector]:
+    """Mean product of the vectors of two different tasks; and with each task left out."""
+    T, total, norms = len(means), means.sum(axis=0), np.sum(means**2, axis=1)
+    whole = (np.sum(total**2) - norms.sum()) / (T * (T - 1))
+    less = np.sum((total - means) ** 2, axis=1) - (norms.sum() - norms)
+    return float(whole), less / ((T - 1) * (T - 2))
+
+
+def _is_positive(estimate: float, without: Vector) -> bool:
+    """Whether an estimate is surely above 0, by those with each task left out (jackknife)."""
+    T = len(without)
+    error = float(np.sqrt((T - 1) * np.var(without)))
+    return bool(estimate > student.ppf(0.975, T - 1) * error)
 
 
 def _bounds(tasks: TaskSet, spread: Spread, shots: int) -> dict[str, float]:

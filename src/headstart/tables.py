@@ -124,7 +124,7 @@ def _is_number(text: str) -> bool:
 
 def _check_whole(column: Column, name: str) -> None:
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
+        row = int(np.argmax(column.is_null().to_numpy()))
         raise TableError(f"column {name!r}: a value is missing in row {row}")
     if pa.types.is_floating(column.type):
         wrong = np.flatnonzero(~np.isfinite(column.to_numpy()))
@@ -143,5 +143,5 @@ def as_target(table: pa.Table, name: str) -> NDArray[np.generic]:
     if len(labels) == 0:
         raise TableError("the table has no rows")
     if len(pc.unique(column)) == 1:
-        raise TableError(f"column {name!r}: the target has one value only, {labels[0]!r}")
+        raise TableError(f"column {name!r}: the target has one value only, {column[0].as_py()!r}")
     return np.asarray(labels)
