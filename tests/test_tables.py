@@ -1,0 +1,187 @@
+"""The command line on tables: in process, and the faults it names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
+from headstart.cli import app
+
+ASKED = ["--group", "user", "--target", "y"]
+
+
+def table(T: int = 30, n: int = 10) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    user = np.repeat([f"u{i}" for i in range(T)], n)
+    X = rng.normal(size=(T * n, 2))
+    own = np.repeat(rng.normal([4.0, -2.0], 0.5, (T, 2)), n, axis=0)
+    y = 2.0 + np.sum(X * own, axis=1) + rng.normal(size=T * n)
+    return pd.DataFrame({"age": X[:, 0], "user": user, "price": X[:, 1], "y": y})
+
+
+def write(frame: pd.DataFrame, path: Path) -> Path:
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_feather(path)
+    return path
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+
+
+def run(*arguments: Any) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+def test_fit_predict_info(suffix: str, tmp_path: Path) -> None:
+    frame = table()
+    data = write(frame, tmp_path / f"data{suffix}")
+    code, said, _ = run("fit", data, *ASKED, "--out", tmp_path / "model")
+    assert code == 0
+    assert "MetaRegressor(group='user') <30 tasks, reg" in said
+    inside = frame[["age", "price", "user"]]
+    expected = MetaRegressor(group="user").fit(inside, frame["y"])
+    model = load_model(tmp_path / "model")
+    np.testing.assert_allclose(model.bias_, expected.bias_, rtol=1e-12)
+    code, _, _ = run("predict", tmp_path / "model", data, "--out", tmp_path / "out.csv")
+    assert code == 0
+    found = read(tmp_path / "out.csv")
+    assert list(found.columns) == ["user", "prediction"]
+    np.testing.assert_allclose(found["prediction"], expected.predict(inside), rtol=1e-9)
+    code, said, _ = run("info", tmp_path / "model")
+    assert code == 0
+    for name, value in expected.bias_by_feature().items():
+        assert name in said
+        assert f"{value:.4g}" in said
+
+
+def test_text_targets_are_classes(tmp_path: Path) -> None:
+    frame = table()
+    frame["y"] = np.where(frame["y"] > 2.0, "yes", "no")
+    data = write(frame, tmp_path / "data.csv")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "model")[0] == 0
+    assert isinstance(load_model(tmp_path / "model"), MetaClassifier)
+    run("predict", tmp_path / "model", data, "--out", tmp_path / "out.parquet")
+    assert set(read(tmp_path / "out.parquet")["prediction"]) == {"yes", "no"}
+    frame["y"] = (frame["y"] == "yes").astype(int)
+    numbers = write(frame, tmp_path / "numbers.csv")
+    assert run("fit", numbers, *ASKED, "--classify", "--out", tmp_path / "two")[0] == 0
+    assert load_model(tmp_path / "two").classes_.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+def test_adapt_writes_the_weights_of_new_entities(tmp_path: Path) -> None:
+    frame = table()
+    old, new = frame[frame["user"] < "u25"], frame[frame["user"] >= "u25"]
+    run("fit", write(old, tmp_path / "old.csv"), *ASKED, "--out", tmp_path / "model")
+    data = write(new, tmp_path / "new.csv")
+    code, said, _ = run(
+        "adapt", tmp_path / "model", data, "--target", "y", "--out", tmp_path / "w.parquet"
+    )
+    assert code == 0
+    found = read(tmp_path / "w.parquet").set_index("user")
+    assert f"weights of {len(found)} entities" in said
+    model = load_model(tmp_path / "model")
+    for user, rows in new.groupby("user"):
+        task = model.adapt(rows[["age", "price"]], rows["y"])
+        row = found.loc[str(user)].to_dict()
+        np.testing.assert_allclose([row["age"], row["price"]], task.coef_)
+        assert row["intercept"] == pytest.approx(task.intercept_)
+
+
+def test_diagnose_prints_and_writes_a_page(tmp_path: Path) -> None:
+    frame = table()
+    data = write(frame, tmp_path / "data.parquet")
+    code, said, _ = run("diagnose", data, *ASKED, "--out", tmp_path / "page.html", "--shots", 4)
+    assert code == 0
+    found = diagnose(frame[["age", "price"]], frame["y"], frame["user"], shots=4)
+    assert str(found) in said
+    page = (tmp_path / "page.html").read_text()
+    assert found.verdict in page
+    assert "data:image/png;base64," in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def faulty(**changes: Any) -> pd.DataFrame:
+    frame = table().astype(dict.fromkeys(changes, object))
+    for name, (row, value) in changes.items():
+        frame.loc[row, name] = value
+    return frame.infer_objects()
+
+
+FAULTS: list[tuple[str, pd.DataFrame, list[str], str]] = [
+    ("d.csv", table(), ["--group", "usr", "--target", "y"], "there is no column 'usr'; the table"),
+    ("d.csv", table(), ["--group", "user", "--target", "z"], "there is no column 'z'"),
+    ("d.csv", table(), [*ASKED, "--features", "age,size"], "there is no column 'size'"),
+    (
+        "d.csv",
+        faulty(age=(3, "old")),
+        ASKED,
+        "'age': expected numbers, found 'old' in row 3",
+    ),
+    ("d.csv", faulty(price=(7, None)), ASKED, "column 'price': a value is missing in row 7"),
+    (
+        "d.parquet",
+        faulty(age=(9, np.inf)),
+        ASKED,
+        "'age': expected finite numbers, found inf",
+    ),
+    ("d.csv", faulty(y=(5, None)), ASKED, "column 'y': a value is missing in row 5"),
+    ("d.csv", table().assign(y=1.5), ASKED, "column 'y': the target has one value only, 1.5"),
+    ("d.csv", table()[["user", "y"]], ASKED, "expected a column beside 'user' and 'y'"),
+    ("d.parquet", table().assign(age=pd.Timestamp("2024-01-01")), ASKED, "column 'age': expected"),
+]
+
+
+@pytest.mark.parametrize(("name", "frame", "asked", "message"), FAULTS)
+def test_faults_are_one_line(
+    name: str, frame: pd.DataFrame, asked: list[str], message: str, tmp_path: Path
+) -> None:
+    data = write(frame, tmp_path / name)
+    code, _, said = run("fit", data, *asked, "--out", tmp_path / "model")
+    assert code == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "model").exists()
+
+
+def test_files_that_are_not_there_or_not_tables(tmp_path: Path) -> None:
+    out = ["--out", tmp_path / "model"]
+    assert "there is no such file" in run("fit", tmp_path / "no.csv", *ASKED, *out)[2]
+    assert "expected a file named *.parquet" in run("fit", tmp_path / "no.txt", *ASKED, *out)[2]
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("not a table")
+    assert "broken.parquet: cannot be read" in run("fit", broken, *ASKED, *out)[2]
+    assert "is not a model" in run("info", broken)[2]
+    data = write(table(), tmp_path / "d.csv")
+    assert run("fit", data, *ASKED, *out)[0] == 0
+    code, _, said = run("fit", data, *ASKED, *out)
+    assert code == 2
+    assert "exists; give another folder, or --force" in said
+    assert run("fit", data, *ASKED, *out, "--force")[0] == 0
+    lone = write(table().drop_duplicates("user"), tmp_path / "lone.csv")
+    said = run("fit", lone, *ASKED, "--out", tmp_path / "lone")[1]
+    assert "30 of 30 groups have one row" in said
+    assert "shots: 0 tasks have more than 8 rows" in run("diagnose", lone, *ASKED)[2]
+
+
+def test_for_real(tmp_path: Path) -> None:
+    write(table(), tmp_path / "d.csv")
+    command = [str(Path(sys.executable).parent / "headstart"), "fit", "d.csv", *ASKED, "--out", "m"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert load_model(tmp_path / "m").n_tasks_ == 30
