@@ -226,7 +226,8 @@ def tuned_stream(
 ) -> Streamed:
     """A stream that chooses its constant step and takes DoG's meta-steps, from its definition."""
     d, decay = X.shape[1], 3.0
-    h, bias, weights = np.zeros(d + 1), np.zeros(d + 1), [np.zeros((0, d + 1)), np.zeros(0)]
+    origin = np.append(np.zeros(d), y[0] if intercept and not margins else 0.0)
+    h, bias, weights = origin, origin, [np.zeros((0, d + 1)), np.zeros(0)]
     squares, error, reach, losses, lead, steps = 0.0, 0.0, 0.0, np.zeros(len(kappas)), 3, 0
     tasks: dict[object, dict[str, Any]] = {}
     own: dict[object, Array] = {}
@@ -250,9 +251,10 @@ def tuned_stream(
             reach = n * unit(rows) * np.sqrt(norm)
             weights[0], weights[1] = h[None], np.array([reach])
         h = h - reach / np.sqrt(squares) / (steps - born) * gradient
-        reach = max(reach, float(np.linalg.norm(scale * h)))
+        reach = max(reach, float(np.linalg.norm(scale * (h - origin))))
         weights[0], weights[1] = np.vstack([weights[0], h]), np.append(weights[1], reach)
-        bias = np.average(weights[0], axis=0, weights=weights[1])
+        if reach > 0.0:
+            bias = np.average(weights[0], axis=0, weights=weights[1])
 
     def first_error(value: float) -> None:
         nonlocal error
@@ -286,8 +288,9 @@ def tuned_stream(
             known[group] = i
             tasks[group] = {"n": 0, "leading": h, "pull": np.zeros(d + 1), "born": steps}
             tasks[group] |= {"losses": np.zeros(len(kappas)), "tried": [bias] * len(kappas)}
-            first_error(wide @ bias - y[i])
         task = tasks[group]
+        if task["n"] == 0 or error == 0.0:
+            first_error(wide @ task["tried"][0] - y[i])
         task["n"] += 1
         for q, kappa in enumerate(kappas):
             z = float(wide @ task["tried"][q])

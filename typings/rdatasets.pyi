@@ -1,0 +1,3 @@
+import pandas as pd
+
+def data(package: str, item: str) -> pd.DataFrame: ...
