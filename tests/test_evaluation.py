@@ -59,7 +59,7 @@ def test_other_ways_to_adapt(settings: dict[str, Any]) -> None:
 
 
 def test_any_estimator_alone_or_pooled() -> None:
-    X, y, ids = table()
+    X, y, ids = table(std=1.5)
     options: dict[str, Any] = {"shots": [0, 4], "error": "squared"}
     alone = few_shot_curve(Ridge(1e-6), X, y, ids, how="independent", **options)
     pooled = few_shot_curve(Ridge(1e-6), X, y, ids, how="pooled", **options)
