@@ -43,6 +43,14 @@ def batches(model: MetaRegressor, X: Matrix, y: Vector, ids: Ids) -> None:
     )
     what = "MetaRegressor.fit over grouping and learn_bias"
     report(what, f"{fitting / bare:.2f}x", "at most 2.5x")
+    tasks = TaskSet.from_arrays(X, y, ids)
+    chosen, passed = best(
+        lambda: MetaRegressor().fit(X, y, groups=ids),
+        lambda: learn_bias(tasks, 1.0, 0.1),
+        repeat=3,
+    )
+    what = "MetaRegressor.fit choosing reg and step over one pass of learn_bias"
+    report(what, f"{chosen / passed:.1f}x", "at most 8x")
     some = 300
 
     def one_by_one() -> None:
@@ -75,7 +83,10 @@ def batches(model: MetaRegressor, X: Matrix, y: Vector, ids: Ids) -> None:
 
 def streams(X: Matrix, y: Vector, ids: Ids) -> None:
     rows = 2000
-    ours, theirs = MetaRegressor(), SGDRegressor(loss="epsilon_insensitive", epsilon=0.0)
+    ours, theirs = (
+        MetaRegressor(reg=1.0, step=0.1),
+        SGDRegressor(loss="epsilon_insensitive", epsilon=0.0),
+    )
 
     def by_rows() -> None:
         for i in range(rows):
@@ -90,12 +101,14 @@ def streams(X: Matrix, y: Vector, ids: Ids) -> None:
     report(what, f"{mine / others:.2f}x", "at most 1x")
 
     def by_chunks() -> None:
-        chunked = MetaRegressor()
+        chunked = MetaRegressor(reg=1.0, step=0.1)
         for first in range(0, T * N, 1000):
             chunk = slice(first, first + 1000)
             chunked.partial_fit(X[chunk], y[chunk], groups=ids[chunk])
 
-    chunks, batch = best(by_chunks, lambda: MetaRegressor().fit(X, y, groups=ids), repeat=3)
+    chunks, batch = best(
+        by_chunks, lambda: MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=ids), repeat=3
+    )
     report("partial_fit in chunks of 1,000 rows over fit", f"{chunks / batch:.2f}x", "at most 2x")
 
 
@@ -120,8 +133,8 @@ def entities() -> None:
     count = 1_000_000
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((count, D)), rng.standard_normal(count)
-    model = MetaRegressor().fit(X, y, groups=np.arange(count))
-    small = MetaRegressor().fit(X[:10], y[:10], groups=np.arange(10))
+    model = MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=np.arange(count))
+    small = MetaRegressor(reg=1.0, step=0.1).fit(X[:10], y[:10], groups=np.arange(10))
     del X, y
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -18,12 +18,12 @@ from headstart.online.stream import PREDICTORS, Entities, OpenTasks, Stream, pre
 from headstart.online.tuned import (
     KAPPAS,
     TunedEntities,
-    TunedStream,
     TunedTasks,
     Tuning,
     leading_step,
     sureness,
 )
+from headstart.online.tuned_stream import TunedStream
 
 __all__ = [
     "AUTO",

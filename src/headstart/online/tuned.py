@@ -15,15 +15,14 @@ new tasks; the best so far leads. The bias is learned once, by the leader's meta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from headstart._checks import FloatArray, Vector
-from headstart._jit import kernel, run_blocks
+from headstart._jit import kernel
 from headstart.losses import Objective
 from headstart.losses.scalar import (
     ABSOLUTE,
@@ -116,7 +115,7 @@ def _unit(tuning: Tuning, mean: float, d: int, metric: float) -> float:
 
 
 @kernel
-def _close(
+def close_task(
     bias: Bias, tasks: TunedTasks, tuning: Tuning, entities: TunedEntities, s: int, pace: Pace
 ) -> None:
     """Judge the candidates, move the bias, and put the last slot's task into slot s."""
@@ -232,7 +231,7 @@ def _open(bias: Bias, tasks: TunedTasks, slot: Counts, e: int) -> None:
 
 
 @kernel
-def _tune_rows(
+def tune_rows(
     X: FloatArray,
     y: FloatArray,
     entity: Counts,
@@ -253,7 +252,7 @@ def _tune_rows(
     for i in range(len(y)):
         e, label = entity[i], y[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
-            _close(bias, tasks, tuning, entities, 0, pace)
+            close_task(bias, tasks, tuning, entities, 0, pace)
         counts[CURRENT] = e
         mean = count_row(sums, counts, X, i)
         metric = mean if pace.metric == FOLLOW else pace.metric
@@ -297,7 +296,7 @@ def _tune_rows(
         _keep_weights(own, e, tried, s, lead[0])
         own_rows[e] += 1
         if rows[s] == pace.task_size:
-            _close(bias, tasks, tuning, entities, s, pace)
+            close_task(bias, tasks, tuning, entities, s, pace)
 
 
 @kernel
@@ -309,7 +308,7 @@ def _take_error(bias: Bias, tuning: Tuning, code: int, error: float) -> None:
 
 
 @kernel
-def _train_rows(
+def train_rows(
     X: FloatArray,
     y: FloatArray,
     entity: Counts,
@@ -353,135 +352,3 @@ def sureness(bias: Bias, tuning: Tuning) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.delete(gaps / np.sqrt(spread / seen), lead)
     return float(ndtr(np.nan_to_num(z, nan=0.0).min()))
-
-
-@dataclass
-class TunedStream:
-    """The state of a stream of rows that chooses its regularisation."""
-
-    bias: Bias
-    tasks: TunedTasks
-    entities: TunedEntities
-    tuning: Tuning
-
-    @classmethod
-    def start(
-        cls,
-        initial: Vector,
-        dtype: DTypeLike,
-        step: float,
-        n_entities: int = 0,
-        eta: float = 0.0,
-    ) -> TunedStream:
-        """The state before the first row; with `eta`, the step size is not chosen but given."""
-        no_losses, no_squares = np.zeros(LANES), np.zeros((LANES, LANES))
-        tuning = Tuning(
-            KAPPAS.copy(), np.array([eta]), no_losses, no_squares, np.array([3]), np.zeros(1)
-        )
-        tasks = _no_tasks(initial.size)
-        entities = _no_entities(initial.size, dtype, n_entities)
-        return cls(Bias.start(initial, step), tasks, entities, tuning)
-
-    def take(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        n_entities: int,
-        objective: Objective,
-        pace: Pace,
-    ) -> None:
-        """Go on with these rows; entities beyond those known so far are new ones."""
-        known = self.entities
-        room = len(known.rows)
-        if n_entities > room:
-            growth = 4 if room < 1 << 16 else 2  # room costs no memory until it is used
-            grown = _no_entities(
-                self.bias.h.size, known.weights.dtype, max(n_entities, growth * room)
-            )
-            for new, old in zip(grown, known, strict=True):
-                new[:room] = old
-            self.entities = grown
-        self._open_slots(int(self.bias.counts[OPEN]) + min(len(y), n_entities) + 1)
-        _tune_rows(X, y, entity, objective, pace, self.bias, self.tasks, self.tuning, self.entities)
-        self.bias.check(pace.step)
-
-    def finish(self, objective: Objective, pace: Pace) -> None:  # noqa: ARG002
-        """Close the open tasks, the first opened first."""
-        while n_open := int(self.bias.counts[OPEN]):
-            first = int(np.argmin(self.tasks.order[:n_open]))
-            _close(self.bias, self.tasks, self.tuning, self.entities, first, pace)
-        self.bias.counts[CURRENT] = NEW
-        self.bias.check(pace.step)
-
-    def fit(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        objective: Objective,
-        pace: Pace,
-        passes: int,
-        n_jobs: int,
-    ) -> None:
-        """Learn from rows lying together by entity; then train all from the final bias."""
-        self._open_slots(2)
-        known, state = self.entities, (self.bias, self.tasks, self.tuning)
-        self.entities = known._replace(weights=known.weights[:0])  # none are wanted yet
-        for _ in range(passes):
-            known.slot[:] = NEW
-            _tune_rows(X, y, entity, objective, pace, *state, self.entities)
-            self.finish(objective, pace)
-        self.entities = known
-        known.rows[:] = 0
-        self._train(X, y, entity, objective, pace, known, n_jobs)
-
-    def adapted(
-        self, X: FloatArray, y: FloatArray, entity: Counts, objective: Objective, pace: Pace
-    ) -> FloatArray:
-        """Weights of new entities 0, 1, ... after their rows, which lie together."""
-        new = _no_entities(self.bias.h.size, X.dtype, int(entity[-1]) + 1)
-        self._train(X, y, entity, objective, pace, new, n_jobs=1)
-        return new.weights
-
-    def _train(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        objective: Objective,
-        pace: Pace,
-        entities: TunedEntities,
-        n_jobs: int,
-    ) -> None:
-        start, metric = self.bias.mean, metric_now(self.bias, pace)
-        eta = leading_step(self.bias, self.tuning, pace)
-        cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
-        run_blocks(
-            lambda first, last: _train_rows(
-                *(X, y, entity, objective, start, eta, metric, entities),
-                *(cuts[first], cuts[last]),
-            ),
-            len(cuts) - 1,
-            n_jobs,
-        )
-
-    def _open_slots(self, wanted: int) -> None:
-        n_open, old = int(self.bias.counts[OPEN]), self.tasks
-        if wanted > len(old.rows):
-            grown = _no_tasks(self.bias.h.size, 2 * wanted)
-            for new, kept in zip(grown, old, strict=True):
-                new[:n_open] = kept[:n_open]
-            self.tasks = grown
-
-
-def _no_tasks(width: int, slots: int = 0) -> TunedTasks:
-    weights, pulls = np.empty((2, slots, width))
-    tried = np.empty((slots, LANES, width))
-    rows, entity, order, born = np.zeros((4, slots), np.int64)
-    return TunedTasks(weights, pulls, tried, np.zeros((slots, LANES)), rows, entity, order, born)
-
-
-def _no_entities(width: int, dtype: DTypeLike, count: int) -> TunedEntities:
-    weights = np.empty((count, width), dtype)
-    return TunedEntities(weights, np.zeros(count, np.int64), np.full(count, NEW))
