@@ -16,6 +16,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -364,6 +365,24 @@ WRONG: list[tuple[Callable[..., object], type[Exception], str]] = [
 def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(*table())
+
+
+def test_a_wrong_first_chunk_begins_nothing() -> None:
+    X, y, ids = table()
+    model = MetaRegressor()
+    with pytest.raises(ValueError, match="one id per row"):
+        model.partial_fit(X, y, groups=ids[:-1])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(("name", "number"), [("reg", 1.0), ("step", 0.1)])
+def test_a_stream_stays_what_it_is(name: str, number: float) -> None:
+    X, y, ids = table()
+    for first, then in (("auto", number), (number, "auto")):
+        model = MetaRegressor().set_params(**{name: first}).partial_fit(X, y, groups=ids)
+        with pytest.raises(ValueError, match=f"{name}: 'auto' or a number is for a whole stream"):
+            model.set_params(**{name: then}).partial_fit(X, y, groups=ids)
 
 
 def test_a_wrong_chunk_changes_nothing() -> None:

@@ -230,7 +230,7 @@ class StoredIds:
         """Positions; -1 for an unknown or missing id."""
         different = set(keys)
         if self._index is None and self._fence is not None and len(different) <= FEW:
-            position = {key: self._find_one(key) for key in different}
+            position = {key: self._find_one(key, self._fence) for key in different}
             return [position[key] for key in keys]
         return self.index().find(keys)
 
@@ -248,15 +248,14 @@ class StoredIds:
             self._index = IdIndex(keys)
         return self._index
 
-    def _find_one(self, key: Hashable) -> int:
-        assert self._fence is not None
+    def _find_one(self, key: Hashable, fence: Array) -> int:
         if isinstance(key, float | np.floating) and float(key).is_integer():
             key = int(key)
-        wanted = str if self._fence.dtype.kind == "U" else int | np.integer
+        wanted = str if fence.dtype.kind == "U" else int | np.integer
         if not isinstance(key, wanted) or (wanted is not str and not -(2**63) <= key < 2**63):  # type: ignore[operator]
             return -1
-        ids, step = self._arrays["ids"], _fence_step(self._fence)
-        block = int(np.searchsorted(self._fence, key, side="right")) - 1
+        ids, step = self._arrays["ids"], _fence_step(fence)
+        block = int(np.searchsorted(fence, key, side="right")) - 1
         if block < 0:
             return -1
         near = ids.between(block * step, min((block + 1) * step, len(ids)))

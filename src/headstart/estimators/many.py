@@ -31,6 +31,7 @@ from headstart.online import (
     REACH,
     ROWS,
     STEPS,
+    WEIGHT,
     Pace,
     Stream,
     TunedStream,
@@ -119,12 +120,24 @@ class Meta(Estimator):
         column = self._column(groups)
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
-        if not begun:
-            self._known = InMemory(IdIndex(), self._new_stream(inputs, pace))
-        index, stream = self._live()
+        index, stream = self._live() if begun else (IdIndex(), self._new_stream(inputs, pace))
+        self._check_same_kind(stream, pace)
         entity = self._entities(column, len(labels), index)
         stream.take(inputs, labels, entity, len(index), objective, pace)
+        if not begun:
+            self._known = InMemory(index, stream)
         return self
+
+    def _check_same_kind(self, stream: AnyStream, pace: Pace) -> None:
+        """A stream that was begun with numbers cannot go on choosing, nor the other way round."""
+        chosen = isinstance(stream, TunedStream) and stream.tuning.given[0] == 0.0
+        if chosen != self._is_tuned():
+            raise ValueError("reg: 'auto' or a number is for a whole stream; fit anew to change it")
+        sums = stream.bias.sums
+        if (sums[WEIGHT] == 0.0 or sums[GRADIENTS] > 0.0) != (pace.step == AUTO):
+            raise ValueError(
+                "step: 'auto' or a number is for a whole stream; fit anew to change it"
+            )
 
     def finish(self) -> Self:
         """Close the open tasks: each gives its meta-gradient, the first opened first."""

@@ -65,7 +65,7 @@ class MetaRegressor(Regressor, Meta):
     reg_, step_ : what is in use; a chosen `reg_` is in rows, :math:`\lambda` being reg_ / n
     reg_sureness_ : probability that the chosen reg is better than the next best candidate
     tuning_ : the candidates for reg and what they lost
-    n_tasks_ : number of tasks the bias has learned from
+    n_tasks_ : number of tasks the bias has learned from, counted in every pass
     ids_ : the known ids
 
     Examples
