@@ -229,6 +229,7 @@ def tuned_stream(
     origin = np.append(np.zeros(d), y[0] if intercept and not margins else 0.0)
     h, bias, weights = origin, origin, [np.zeros((0, d + 1)), np.zeros(0)]
     squares, error, reach, losses, lead, steps = 0.0, 0.0, 0.0, np.zeros(len(kappas)), 3, 0
+    trials = 0
     tasks: dict[object, dict[str, Any]] = {}
     own: dict[object, Array] = {}
     known: dict[object, int] = {}
@@ -262,14 +263,14 @@ def tuned_stream(
         error = 1.0 if margins else error + share * (abs(value) - error)
 
     def close(group: object, rows: int) -> None:
-        nonlocal losses, lead
+        nonlocal losses, lead, trials
         task = tasks.pop(group)
         n = task["n"]
-        share = (1.0 + decay) / (steps + 1 + decay)
-        losses = losses + share * (task["losses"] / (n * (n + 1) / 2) - losses)
+        if task["trial"]:
+            share = (1.0 + decay) / (trials + 1 + decay)
+            losses = losses + share * (task["losses"] / (n * (n + 1) / 2) - losses)
+            lead, trials = int(np.argmin(losses)), trials + 1
         meta_step(task["pull"] / n, n, task["born"], rows)
-        lead = int(np.argmin(losses))
-        own[group] = task["tried"][lead]
 
     for i, group in enumerate(groups):
         if task_size is None and tasks and group not in tasks:
@@ -280,17 +281,20 @@ def tuned_stream(
             u = loss_subgradient(name, c, float(wide @ h), y[i])
             meta_step(u * direction, 1, steps, i + 1)
             continue
-        if group in known and group not in tasks:
-            u = loss_subgradient(name, c, float(wide @ own[group]), y[i])
-            own[group] = own[group] - kappas[lead] * unit(i + 1) * u * direction
-            continue
         if group not in known:
-            known[group] = i
+            trial = len(known) < 256 or len(known) % 8 == 0
+            known[group], own[group] = i, bias
             tasks[group] = {"n": 0, "leading": h, "pull": np.zeros(d + 1), "born": steps}
             tasks[group] |= {"losses": np.zeros(len(kappas)), "tried": [bias] * len(kappas)}
-        task = tasks[group]
-        if task["n"] == 0 or error == 0.0:
-            first_error(wide @ task["tried"][0] - y[i])
+            tasks[group]["trial"] = trial
+        task = tasks.get(group)
+        if task is not None and (task["n"] == 0 or error == 0.0):
+            first_error(wide @ bias - y[i])
+        step = kappas[lead] * unit(i + 1)
+        u = loss_subgradient(name, c, float(wide @ own[group]), y[i])
+        own[group] = own[group] - step * u * direction
+        if task is None:
+            continue
         task["n"] += 1
         for q, kappa in enumerate(kappas):
             z = float(wide @ task["tried"][q])
@@ -298,7 +302,7 @@ def tuned_stream(
             u = loss_subgradient(name, c, z, y[i])
             task["tried"][q] = task["tried"][q] - kappa * unit(i + 1) * u * direction
         u = loss_subgradient(name, c, float(wide @ task["leading"]), y[i])
-        task["leading"] = task["leading"] - kappas[lead] * unit(i + 1) * u * direction
+        task["leading"] = task["leading"] - step * u * direction
         task["pull"] = task["pull"] + u * direction
         if task["n"] == task_size:
             close(group, i + 1)

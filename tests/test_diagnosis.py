@@ -48,12 +48,24 @@ def test_what_is_told() -> None:
     assert f"verdict: {found.verdict}." in text
     for curve in found.curves.values():
         assert f"{curve.mean[-1]:.4g}" in text
-    gap = found.headstart.minus(found.independent)
-    assert f"{gap.mean[-1]:+.3g}, 95 % interval" in text
+    for other in (found.independent, found.pooled):
+        gap = found.headstart.minus(other)
+        for k, gain in enumerate(found.gains(other)):
+            assert gain.shots == gap.shots[k]
+            assert gain.high - gain.mean == pytest.approx(gap.half_width[k])
+            assert f"{gain.mean:+9.3g}   {gain.low:+.3g} to {gain.high:+.3g}" in text
     assert found.bounds["oracle"] < found.bounds["learned"]
     ax = found.plot()
     assert ax.get_title() == f"verdict: {found.verdict}"
     assert len(ax.get_lines()) == 3
+
+
+def test_progress_ends_at_one() -> None:
+    tasks = RegressionEnvironment(3).draw(30, 12, np.random.default_rng(0)).tasks
+    told: list[float] = []
+    diagnose(tasks.X, tasks.y, np.repeat(tasks.ids, tasks.sizes), callback=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
 
 
 def spread_of(seed: int, noise: float = 2.0) -> tuple[float, float, TaskSet]:

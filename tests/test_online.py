@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import meta_stream, tuned_stream
 
-from headstart import Huber, Logistic, MetaClassifier, MetaRegressor, biased_erm, learn_bias
+from headstart import (
+    Absolute,
+    Hinge,
+    Huber,
+    Logistic,
+    MetaClassifier,
+    MetaRegressor,
+    biased_erm,
+    learn_bias,
+)
 from headstart.estimators.many import Progress
 from headstart.online import KAPPAS
 from headstart.tasks import TaskSet
@@ -126,6 +135,54 @@ def test_tuned_stream_is_its_definition(rows: Rows) -> None:
     for key, own in expected.own.items():
         found = np.append(model.weights_of(key), model.intercept_of(key))
         np.testing.assert_allclose(found, own, rtol=1e-7, atol=1e-8)
+
+
+def test_later_tasks_are_trials_now_and_then() -> None:
+    rng = np.random.default_rng(0)
+    T, n, d = 300, 3, 2
+    X, own = rng.normal(size=(T * n, d)), rng.normal(2.0, 0.5, (T, d))
+    groups = [int(t) for t in np.repeat(np.arange(T), n)]
+    y = np.sum(X * own[groups], axis=1) + 0.1 * rng.normal(size=T * n)
+    expected = tuned_stream(X, y, groups, KAPPAS, "huber", 0.7, None, True, False)
+    model = MetaRegressor(Huber(0.7)).partial_fit(X, y, groups).finish()
+    found = np.append(model.bias_, model.intercept_)
+    np.testing.assert_allclose(found, expected.bias, rtol=1e-6)
+    np.testing.assert_allclose(model.weights_of(299), expected.own[299][:-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_reg_chosen_by_held_out_tasks(binary: bool) -> None:
+    rng = np.random.default_rng(1)
+    T, n, d = 60, 9, 3
+    X, own = rng.normal(size=(T * n, d)), rng.normal(1.0, 1.0, (T, d))
+    ids = np.repeat(np.arange(T), n)
+    y = np.sum(X * own[ids], axis=1) + rng.normal(size=T * n)
+    y = np.sign(y) if binary else y
+    kind: Any = MetaClassifier if binary else MetaRegressor
+    loss = Hinge() if binary else Absolute()
+    model = kind(validation_fraction=0.25).fit(X, y, ids)
+    learned = kind().fit(X[: 45 * n], y[: 45 * n], ids[: 45 * n])
+    np.testing.assert_array_equal(model.bias_, learned.bias_)
+    assert model.n_tasks_ == 45
+    assert len(model.ids_) == T
+    losses = []
+    for candidate in model.tuning_:
+        task = model.adapt(X[:1], y[:1]).set_params(reg=candidate.reg)
+        paid = []
+        for t in range(45, T):
+            rows = slice(t * n, t * n + 5)
+            rest = slice(t * n + 5, (t + 1) * n)
+            fitted = task.fit(X[rows], y[rows])
+            z = fitted.decision_function(X[rest]) if binary else fitted.predict(X[rest])
+            paid.append(loss.value(z, y[rest]).mean())
+        losses.append(np.mean(paid))
+        assert candidate.loss == pytest.approx(losses[-1], rel=1e-6)
+    assert [c.chosen for c in model.tuning_].index(True) == int(np.argmin(losses))
+    assert 0.5 <= model.reg_sureness_ <= 1.0
+    last = model.adapt(X[-n:], y[-n:])
+    np.testing.assert_allclose(model.weights_of(T - 1), np.ravel(last.coef_), rtol=1e-9)
+    with pytest.raises(ValueError, match="validation_fraction: a stream has no end"):
+        model.partial_fit(X, y, ids)
 
 
 @given(streams(), st.data())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shutil
 import signal
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import needs_browser, open_page
 from typer.testing import CliRunner
 
 from headstart._files import write_aside
@@ -232,28 +232,9 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+@needs_browser
 def test_the_report_opens_in_a_browser(finished: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "page.png"
-    command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400",
-    ]  # fmt: skip
-    page = (finished / "report.html").as_uri()
-    dump = subprocess.run(
-        [*command, "--dump-dom", page], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert dump.stdout.count("<tr>") > 20
-    assert "LTL SGD-SGD" in dump.stdout
-    subprocess.run(
-        [*command, f"--screenshot={picture}", page], capture_output=True, check=True, timeout=120
-    )
-    assert picture.stat().st_size > 20_000
-    if kept := os.environ.get("HEADSTART_SCREENSHOT"):
-        shutil.copy(picture, kept)
+    document, picture = open_page(finished / "report.html", tmp_path)
+    assert document.count("<tr>") > 20
+    assert "LTL SGD-SGD" in document
+    assert len(picture) > 20_000

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from browser import needs_browser, open_page
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
@@ -114,6 +115,16 @@ def test_diagnose_prints_and_writes_a_page(tmp_path: Path) -> None:
     assert found.verdict in page
     assert "data:image/png;base64," in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+@needs_browser
+def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "data.parquet")
+    assert run("diagnose", data, *ASKED, "--out", tmp_path / "diagnosis.html")[0] == 0
+    document, picture = open_page(tmp_path / "diagnosis.html", tmp_path)
+    assert "verdict:" in document
+    assert "headstart - alone" in document
+    assert len(picture) > 20_000
 
 
 def faulty(**changes: Any) -> pd.DataFrame:

@@ -60,15 +60,7 @@ def reproduce_command(
     asked = _chosen("method", methods, list(METHODS))
     if order not in ORDERS:
         _stop(f"--order: expected one of {', '.join(ORDERS)}, found {order}", WRONG)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    ) as progress:
+    with _progress(console) as progress:
         bar = progress.add_task("experiments", total=None)
         request = Request(
             [configured(name, seeds, tasks, quick, order) for name in names],
@@ -186,7 +178,14 @@ def diagnose_command(
     with _mistakes():
         table = read_columns(read_table(data), group, target, _split(features))
         binary = classify or _is_text(table.y)
-        found = diagnose(table.X, table.y, table.ids, shots=shots, classify=binary)
+        with _progress(Console(stderr=True)) as progress:
+            bar = progress.add_task("tasks held out", total=1.0)
+            found = diagnose(
+                *(table.X, table.y, table.ids),
+                shots=shots,
+                classify=binary,
+                callback=lambda done: progress.update(bar, completed=done),
+            )
         if out is not None:
             write_diagnosis(out, found, f"{data.name}: {target} by {group}")
     console.print(str(found), highlight=False, markup=False, soft_wrap=True)
@@ -199,6 +198,18 @@ def info(model: Folder) -> None:
     """What a model has learned."""
     with _mistakes():
         _describe(load_model(model))
+
+
+def _progress(where: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=where,
+    )
 
 
 def _describe(model: AnyMeta) -> None:

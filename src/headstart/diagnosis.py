@@ -9,7 +9,7 @@ learned bias, with the defaults of `MetaRegressor` and `MetaClassifier` and four
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.evaluation import (
     ERRORS,
     FewShotCurve,
-    Forecast,
     Labels,
     Shots,
     held_out_curve,
@@ -62,6 +61,15 @@ class Spread(NamedTuple):
     surely_common: bool
 
 
+class Gain(NamedTuple):
+    """Mean paired difference of two ways' errors after so many rows, and its 95 % interval."""
+
+    shots: int
+    mean: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
     """What was found, and what to do.
@@ -94,6 +102,12 @@ class Diagnosis:
             "headstart": self.headstart,
         }
 
+    def gains(self, over: FewShotCurve) -> list[Gain]:
+        """Errors of headstart minus those of `independent` or `pooled`, by the size of a task."""
+        gap = self.headstart.minus(over)
+        points = zip(gap.shots, gap.mean.tolist(), gap.half_width.tolist(), strict=True)
+        return [Gain(k, mean, mean - half, mean + half) for k, mean, half in points]
+
     @property
     def lines(self) -> list[str]:
         """The findings in words."""
@@ -102,18 +116,15 @@ class Diagnosis:
         for name, curve in self.curves.items():
             told.append(f"  {name:17} {curve.mean[-1]:.4g} ± {curve.half_width[-1]:.2g}")
         for name, other in (("alone", self.independent), ("pooled", self.pooled)):
-            gap = self.headstart.minus(other)
-            mean, half = gap.mean[-1], gap.half_width[-1]
-            told.append(
-                f"  headstart - {name:6}  {mean:+.3g}, 95 % interval {mean - half:+.3g} "
-                f"to {mean + half:+.3g}"
-            )
+            told.append(f"headstart - {name}, and its 95 % interval, by rows of the new task:")
+            told += [
+                f"  {gain.shots:3}  {gain.mean:+9.3g}   {gain.low:+.3g} to {gain.high:+.3g}"
+                for gain in self.gains(other)
+            ]
         s = self.spread
-        told.append(
-            f"  weights: {s.var_0:.3g} from 0 (Var_0), {s.var_m:.3g} from their mean (Var_m)"
-        )
+        told.append(f"weights: {s.var_0:.3g} from 0 (Var_0), {s.var_m:.3g} from their mean (Var_m)")
         bounds = ", ".join(f"{name} {value:.3g}" for name, value in self.bounds.items())
-        told.append(f"  the paper's bounds on the excess risk: {bounds}")
+        told.append(f"the paper's bounds on the excess risk: {bounds}")
         return [*told, f"verdict: {self.verdict}. {REASONS[self.verdict]}"]
 
     def plot(self, ax: Any = None) -> Any:
@@ -148,6 +159,7 @@ def diagnose(
     classify: bool | None = None,
     folds: int = 5,
     random_state: object = 0,
+    callback: Callable[[float], object] | None = None,
 ) -> Diagnosis:
     """Compare independent, pooled and headstart on held-out tasks, and say what to do.
 
@@ -164,6 +176,8 @@ def diagnose(
         Whether y are two classes; by default if it has two values.
     folds, random_state
         As in `few_shot_curve`.
+    callback : function of a number, optional
+        Called with the share of the work that is done, from time to time.
 
     Examples
     --------
@@ -186,16 +200,17 @@ def diagnose(
     rng = check_generator(random_state)
     seed = int(rng.integers(2**32))
 
-    def curve(forecast: Forecast) -> FewShotCurve:
-        same_folds = np.random.default_rng(seed)
-        return held_out_curve(forecast, tasks, counts, judge, folds, 1, False, same_folds)
-
-    head = curve(partial(_headstart, binary))
-    alone = min(
-        *(curve(partial(forecast, binary)) for forecast in (_exact, _steps_from_zero)),
-        key=lambda c: c.mean[-1],
-    )
-    pooled = curve(partial(_pooled, binary))
+    ways: list[Callable[..., Iterator[Labels]]] = [_headstart, _pooled, _exact, _steps_from_zero]
+    curves = []
+    for done, way in enumerate(ways, start=1):
+        dealt = np.random.default_rng(seed)  # the same folds for all
+        curves.append(
+            held_out_curve(partial(way, binary), tasks, counts, judge, folds, 1, False, dealt)
+        )
+        if callback is not None:
+            callback(done / len(ways))
+    head, pooled, *alones = curves
+    alone = min(alones, key=lambda c: float(c.mean[-1]))
     spread = estimate_spread(tasks)
     return Diagnosis(
         _verdict(head, alone, pooled, spread),

@@ -88,6 +88,11 @@ class IdIndex:
         named = keys
         if missing.any():
             named = [key for key, absent in zip(keys, missing, strict=True) if not absent]
+        if not known:
+            known.update(zip(named, range(len(named)), strict=True))
+            if len(known) == len(keys):  # all different, as the ids of tasks lying together are
+                return list(range(len(keys)))
+            known.clear()
         new = dict.fromkeys(key for key in named if key not in known)
         known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
         return self.find(keys)

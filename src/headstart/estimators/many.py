@@ -66,6 +66,7 @@ class Meta(Estimator):
     group: str | int | None
     task_size: int | None
     passes: int
+    validation_fraction: float | None
     n_jobs: int | None
     random_state: object
     n_features_in_: int
@@ -107,6 +108,9 @@ class Meta(Estimator):
         if self.inner == "erm" and isinstance(stream, Stream):
             loss = get_loss(self.loss)
             fit_exactly(stream, inputs, labels, entity, objective.lam, loss, pace, passes, jobs)
+        elif isinstance(stream, TunedStream):
+            share = self._held_out_share()
+            stream.fit(inputs, labels, entity, objective, pace, passes, jobs, share)
         else:
             stream.fit(inputs, labels, entity, objective, pace, passes, jobs)
         self._known: InMemory | Stored = InMemory(index, stream)
@@ -116,6 +120,11 @@ class Meta(Estimator):
         self, X: Any, y: ArrayLike, groups: Any = None, classes: ArrayLike | None = None
     ) -> Self:
         objective, pace = self._objective(), self._pace(moving_on=self.task_size is None)
+        if self._held_out_share() > 0.0:
+            raise ValueError(
+                "validation_fraction: a stream has no end to hold tasks out from; set it to None, "
+                "or use fit"
+            )
         X, groups = take_group(X, groups, self.group, required=True)
         column = self._column(groups)
         begun = self.__sklearn_is_fitted__()
@@ -224,7 +233,7 @@ class Meta(Estimator):
         """Probability that the chosen reg is better than the next best; 1 if reg was given."""
         check_is_fitted(self)
         known = self._known
-        return 1.0 if known.tuning is None else sureness(known.bias, known.tuning)
+        return 1.0 if known.tuning is None else sureness(known.tuning)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         told = super().__repr__(N_CHAR_MAX)
@@ -306,6 +315,14 @@ class Meta(Estimator):
         if self.inner == "erm" and (step == AUTO or self.reg == "auto"):
             raise ValueError("inner: exact solutions need numbers for reg and step, found 'auto'")
         return Pace(step, size, moving_on, FOLLOW if self.fit_intercept else 0.0)
+
+    def _held_out_share(self) -> float:
+        share = self.validation_fraction
+        if share is None:
+            return 0.0
+        if not self._is_tuned():
+            raise ValueError("validation_fraction: nothing is to be chosen, because reg is given")
+        return check_number("validation_fraction", share, above=0.0, below=1.0)
 
     def _is_tuned(self) -> bool:
         return isinstance(self.reg, str) and self.reg == "auto"

@@ -57,6 +57,10 @@ class MetaRegressor(Regressor, Meta):
     passes : int
         How often `fit` goes through the tasks. One is the paper's; a few help where there
         are not many tasks.
+    validation_fraction : float, optional
+        With a number, `fit` holds out this share of the tasks, the last ones, and chooses reg
+        by them: learning from the first half of their rows, judged by the others. Without
+        one it is chosen while learning, and all tasks are learned from.
 
     Attributes
     ----------
@@ -99,6 +103,7 @@ class MetaRegressor(Regressor, Meta):
         n_jobs: int | None = None,
         random_state: object = None,
         passes: int = 1,
+        validation_fraction: float | None = None,
     ) -> None:
         self.loss = loss
         self.reg = reg
@@ -111,6 +116,7 @@ class MetaRegressor(Regressor, Meta):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.passes = passes
+        self.validation_fraction = validation_fraction
 
     @only_streams
     def partial_fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
@@ -160,7 +166,8 @@ class MetaClassifier(Classifier, Meta):
     ----------
     loss : str or Loss
         ``"hinge"``, ``"smoothed_hinge"`` or ``"logistic"``; the last gives probabilities.
-    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state, passes
+    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state
+    passes, validation_fraction
         As in `MetaRegressor`.
 
     Attributes
@@ -194,6 +201,7 @@ class MetaClassifier(Classifier, Meta):
         n_jobs: int | None = None,
         random_state: object = None,
         passes: int = 1,
+        validation_fraction: float | None = None,
     ) -> None:
         self.loss = loss
         self.reg = reg
@@ -206,6 +214,7 @@ class MetaClassifier(Classifier, Meta):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.passes = passes
+        self.validation_fraction = validation_fraction
 
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict_proba: ClassVar = {"groups": True}

@@ -14,15 +14,9 @@ from headstart.online.bias import (
     Bias,
     Pace,
 )
+from headstart.online.candidates import KAPPAS, Tuning, leading_step, sureness
 from headstart.online.stream import PREDICTORS, Entities, OpenTasks, Stream, predictions
-from headstart.online.tuned import (
-    KAPPAS,
-    TunedEntities,
-    TunedTasks,
-    Tuning,
-    leading_step,
-    sureness,
-)
+from headstart.online.tuned import TunedEntities, TunedTasks
 from headstart.online.tuned_stream import TunedStream
 
 __all__ = [

@@ -88,9 +88,15 @@ def count_row(sums: Vector, counts: Counts, X: FloatArray, i: int) -> float:
     for j in range(X.shape[1]):
         x = np.float64(X[i, j])
         square += x * x
+    return count_square(sums, counts, square, X.shape[1])
+
+
+@kernel
+def count_square(sums: Vector, counts: Counts, square: float, d: int) -> float:
+    """Take a row's sum of squares into the mean square of the inputs, and give that."""
     counts[ROWS] += 1
     sums[SQUARES] += square
-    return mean_square(sums, counts, X.shape[1])
+    return mean_square(sums, counts, d)
 
 
 @kernel

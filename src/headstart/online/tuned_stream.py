@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +11,9 @@ from numpy.typing import DTypeLike
 from headstart._checks import FloatArray, Vector
 from headstart._jit import run_blocks
 from headstart.losses import Objective
-from headstart.online.bias import CURRENT, NEW, OPEN, Bias, Counts, Pace, metric_now
-from headstart.online.tuned import (
-    KAPPAS,
-    LANES,
-    TunedEntities,
-    TunedTasks,
-    Tuning,
-    close_task,
-    leading_step,
-    train_rows,
-    tune_rows,
-)
+from headstart.online.bias import CLOSED, CURRENT, NEW, OPEN, Bias, Counts, Pace, metric_now
+from headstart.online.candidates import CANDIDATES, Tuning, choose_by_held_out, leading_step
+from headstart.online.tuned import TunedEntities, TunedTasks, close_task, train_rows, tune_rows
 
 
 @dataclass
@@ -43,10 +35,7 @@ class TunedStream:
         eta: float = 0.0,
     ) -> TunedStream:
         """The state before the first row; with `eta`, the step size is not chosen but given."""
-        no_losses, no_squares = np.zeros(LANES), np.zeros((LANES, LANES))
-        tuning = Tuning(
-            KAPPAS.copy(), np.array([eta]), no_losses, no_squares, np.array([3]), np.zeros(1)
-        )
+        tuning = Tuning.start(eta)
         tasks = _no_tasks(initial.size)
         entities = _no_entities(initial.size, dtype, n_entities)
         return cls(Bias.start(initial, step), tasks, entities, tuning)
@@ -79,7 +68,7 @@ class TunedStream:
         """Close the open tasks, the first opened first."""
         while n_open := int(self.bias.counts[OPEN]):
             first = int(np.argmin(self.tasks.order[:n_open]))
-            close_task(self.bias, self.tasks, self.tuning, self.entities, first, pace)
+            close_task(self.bias, self.tasks, self.tuning, self.entities.slot, first, pace)
         self.bias.counts[CURRENT] = NEW
         self.bias.check(pace.step)
 
@@ -92,17 +81,26 @@ class TunedStream:
         pace: Pace,
         passes: int,
         n_jobs: int,
+        held_out: float = 0.0,
     ) -> None:
-        """Learn from rows lying together by entity; then train all from the final bias."""
+        """Learn from rows lying together by entity; then train all from the final bias.
+
+        The last tasks, a share `held_out` of all, only choose the step size.
+        """
         self._open_slots(2)
+        cuts = _task_cuts(entity)
+        kept = len(cuts) - 1 - math.ceil(held_out * (len(cuts) - 1))
+        end = cuts[kept]
         known, state = self.entities, (self.bias, self.tasks, self.tuning)
         self.entities = known._replace(weights=known.weights[:0])  # none are wanted yet
         for _ in range(passes):
             known.slot[:] = NEW
-            tune_rows(X, y, entity, objective, pace, *state, self.entities)
+            tune_rows(X[:end], y[:end], entity[:end], objective, pace, *state, self.entities)
             self.finish(objective, pace)
+        if held_out > 0.0:
+            choose_by_held_out(self.tuning, self.bias, X, y, cuts[kept:], objective, pace)
         self.entities = known
-        known.rows[:] = 0
+        known.rows[:], known.slot[:] = 0, CLOSED
         self._train(X, y, entity, objective, pace, known, n_jobs)
 
     def adapted(
@@ -125,7 +123,7 @@ class TunedStream:
     ) -> None:
         start, metric = self.bias.mean, metric_now(self.bias, pace)
         eta = leading_step(self.bias, self.tuning, pace)
-        cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
+        cuts = _task_cuts(entity)
         run_blocks(
             lambda first, last: train_rows(
                 *(X, y, entity, objective, start, eta, metric, entities),
@@ -144,11 +142,16 @@ class TunedStream:
             self.tasks = grown
 
 
+def _task_cuts(entity: Counts) -> Counts:
+    """Where the tasks begin, and where the last ends; rows without an id are one each."""
+    return np.flatnonzero(np.r_[True, (entity[1:] != entity[:-1]) | (entity[1:] < 0), True])
+
+
 def _no_tasks(width: int, slots: int = 0) -> TunedTasks:
-    weights, pulls = np.empty((2, slots, width))
-    tried = np.empty((slots, LANES, width))
-    rows, entity, order, born = np.zeros((4, slots), np.int64)
-    return TunedTasks(weights, pulls, tried, np.zeros((slots, LANES)), rows, entity, order, born)
+    """Room for tasks, which costs no memory until it is used."""
+    weights, pulls = np.zeros((2, slots, width))
+    tried, losses = np.zeros((slots, CANDIDATES, width)), np.zeros((slots, CANDIDATES))
+    return TunedTasks(weights, pulls, tried, losses, *np.zeros((5, slots), np.int64))
 
 
 def _no_entities(width: int, dtype: DTypeLike, count: int) -> TunedEntities:
