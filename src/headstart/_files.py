@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pathlib import Path
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, then put it there in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part{path.suffix}")
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part{path.suffix}")
     try:
         write(aside)
         aside.replace(path)

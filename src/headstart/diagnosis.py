@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -160,6 +161,7 @@ def diagnose(
     folds: int = 5,
     random_state: object = 0,
     callback: Callable[[float], object] | None = None,
+    executor: Executor | None = None,
 ) -> Diagnosis:
     """Compare independent, pooled and headstart on held-out tasks, and say what to do.
 
@@ -178,6 +180,8 @@ def diagnose(
         As in `few_shot_curve`.
     callback : function of a number, optional
         Called with the share of the work that is done, from time to time.
+    executor : concurrent.futures.Executor, optional
+        Who compares the ways; this thread by default.
 
     Examples
     --------
@@ -192,23 +196,16 @@ def diagnose(
     tasks, _ = read_tasks(X, y, groups, group, binary=binary)
     most = check_count("shots", shots)
     counts = tuple(sorted({0, most, *(1 << p for p in range(most.bit_length()) if 1 << p < most)}))
-    judge = (
-        (lambda t, z: np.asarray(t != np.where(z > 0.0, 1.0, -1.0), float))
-        if binary
-        else (ERRORS["absolute"])
-    )
     rng = check_generator(random_state)
     seed = int(rng.integers(2**32))
 
     ways: list[Callable[..., Iterator[Labels]]] = [_headstart, _pooled, _exact, _steps_from_zero]
+    run = map if executor is None else executor.map
     curves = []
-    for done, way in enumerate(ways, start=1):
-        dealt = np.random.default_rng(seed)  # the same folds for all
-        curves.append(
-            held_out_curve(partial(way, binary), tasks, counts, judge, folds, 1, False, dealt)
-        )
+    for curve in run(partial(_curve, tasks, counts, binary, folds, seed), ways):
+        curves.append(curve)
         if callback is not None:
-            callback(done / len(ways))
+            callback(len(curves) / len(ways))
     head, pooled, *alones = curves
     alone = min(alones, key=lambda c: float(c.mean[-1]))
     spread = estimate_spread(tasks)
@@ -217,6 +214,24 @@ def diagnose(
         *(head, alone, pooled, spread, _bounds(tasks, spread, most)),
         *(len(tasks), len(tasks.y)),
     )
+
+
+def _curve(
+    tasks: TaskSet,
+    shots: Shots,
+    binary: bool,
+    folds: int,
+    seed: int,
+    way: Callable[..., Iterator[Labels]],
+) -> FewShotCurve:
+    """Errors of one way on tasks held out, in the same folds as the others."""
+    judge = _wrong_side if binary else ERRORS["absolute"]
+    dealt = np.random.default_rng(seed)
+    return held_out_curve(partial(way, binary), tasks, shots, judge, folds, 1, False, dealt)
+
+
+def _wrong_side(y: Labels, z: Labels) -> Vector:
+    return np.asarray((np.asarray(y, float) > 0.0) != (np.asarray(z, float) > 0.0), float)
 
 
 def _verdict(head: FewShotCurve, alone: FewShotCurve, pooled: FewShotCurve, spread: Spread) -> str:

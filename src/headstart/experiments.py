@@ -10,7 +10,8 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -253,7 +254,10 @@ class Store:
 
 
 def run_pieces(
-    pieces: list[Piece], stores: dict[Experiment, Store], n_jobs: int
+    pieces: list[Piece],
+    stores: dict[Experiment, Store],
+    n_jobs: int,
+    executor: Executor | None = None,
 ) -> Iterator[tuple[Piece, Curve]]:
     """Each piece with its curve, kept ones first, then computed ones as they are done.
 
@@ -268,7 +272,8 @@ def run_pieces(
         else:
             yield piece, kept
     todo.sort(key=lambda p: METHODS[p.method].cost)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_jobs) as pool:
+    with threadpool_limits(1, user_api="blas"), ExitStack() as stack:
+        pool = executor or stack.enter_context(ThreadPoolExecutor(n_jobs))
         queue = iter(todo)
         running: dict[Future[Curve], Piece] = {}
         try:
@@ -285,4 +290,7 @@ def run_pieces(
                     stores[piece.experiment].save(piece, curve)
                     yield piece, curve
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            if executor is None:
+                pool.shutdown(wait=False, cancel_futures=True)
+            for future in running:
+                future.cancel()

@@ -22,6 +22,7 @@ from headstart._checks import (
     check_bias,
     check_choice,
     check_count,
+    check_generator,
     check_jobs,
     check_number,
     cores,
@@ -32,7 +33,16 @@ from headstart.losses import Loss, Objective, get_loss
 from headstart.losses.scalar import phi, score
 from headstart.minibatch import take_rounds
 from headstart.sgd import PREDICTORS, sgd_pass, sgd_weights
-from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest
+from headstart.tasks import (
+    ORDERS,
+    Rows,
+    Tasks,
+    TaskSet,
+    TaskStream,
+    as_task_set,
+    check_same_tasks,
+    longest,
+)
 
 INNER = ["sgd", "erm"]
 TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
@@ -192,7 +202,7 @@ def _checked(tasks: TaskSet, reg: float, loss: str | Loss, inner: str) -> tuple[
 
 
 def learn_bias(
-    tasks: Tasks,
+    tasks: Tasks | TaskStream,
     reg: float,
     step: float,
     loss: str | Loss = "absolute",
@@ -208,8 +218,8 @@ def learn_bias(
 
     Parameters
     ----------
-    tasks : TaskSet, or list of pairs (X, y)
-        Sizes may differ from task to task.
+    tasks : TaskSet, list of pairs (X, y), or ParquetRows
+        Sizes may differ from task to task. A dataset on disk is read in batches.
     reg : float > 0
         Within-task regularisation :math:`\lambda`.
     step : float >= 0
@@ -251,6 +261,11 @@ def learn_bias(
     >>> learn_bias(tasks, reg=1.0, step=0.1).bias.round(1)
     array([ 3.7, -1.9,  0.9])
     """
+    if isinstance(tasks, TaskStream):
+        return _learn_stream(
+            *(tasks, reg, step, loss, inner, initial, batch_size, order, random_state),
+            *(keep_path, n_jobs),
+        )
     task_set = as_task_set(tasks)
     state = start_bias(task_set.n_features, initial)
     n_rounds = -(-len(task_set) // check_count("batch_size", batch_size))
@@ -263,6 +278,29 @@ def learn_bias(
     )
     bias, last = state.bias.astype(kept), state.last.astype(kept)
     return BiasResult(bias, last, path if keep_path else None)
+
+
+def _learn_stream(
+    tasks: TaskStream,
+    reg: float,
+    step: float,
+    loss: str | Loss,
+    inner: str,
+    initial: ArrayLike | None,
+    batch_size: int,
+    order: str,
+    random_state: object,
+    keep_path: bool,
+    n_jobs: int | None,
+) -> BiasResult:
+    if keep_path:
+        raise ValueError("keep_path: the iterates of a dataset on disk are not kept in memory")
+    state, kept = start_bias(tasks.n_features, initial), None
+    batch, rng = check_count("batch_size", batch_size), check_generator(random_state)
+    for some in tasks.task_sets(batch, reuse=True):
+        state = continue_bias(state, some, reg, step, loss, inner, batch, order, rng, n_jobs)
+        kept = some.X.dtype
+    return BiasResult(state.bias.astype(kept), state.last.astype(kept), path=None)
 
 
 def task_weights(

@@ -70,6 +70,21 @@ def _step(iterates: Iterates, count: int, step: float, number: int) -> None:
 
 
 @kernel
+def gradient_sum(
+    rows: Rows, objective: Objective, first: int, last: int, h: Vector, out: Vector
+) -> None:
+    """Add the meta-gradients at h of the tasks from `first` to before `last` to `out`."""
+    X, y, offsets, drawn = rows
+    S, u = np.empty(h.size), np.empty(longest(offsets, first, last))
+    for t in range(first, last):
+        n = offsets[t + 1] - offsets[t]
+        sgd_pass(X, y, drawn, offsets[t], n, objective, h, S, u)
+        share = 1.0 / n
+        for j in range(h.size):
+            out[j] += share * S[j]
+
+
+@kernel
 def _begin(rounds: Rounds, iterates: Iterates, clock: Clock, member: int, number: int) -> bool:
     """Bring a member to round `number`; False if others keep it waiting.
 
@@ -90,10 +105,8 @@ def _begin(rounds: Rounds, iterates: Iterates, clock: Clock, member: int, number
 def _sgd_rounds(
     rows: Rows, objective: Objective, rounds: Rounds, iterates: Iterates, clock: Clock, member: int
 ) -> bool:
-    X, y, offsets, drawn = rows
     h, sums, n_tasks = iterates.h, iterates.sums, rounds.n_tasks
-    S, gradient = np.empty(h.size), np.empty(h.size)
-    u = np.empty(longest(offsets, 0, n_tasks))
+    gradient = np.empty(h.size)
     for _ in range(ROUNDS_A_CALL):
         number = rounds_finished(clock, member)
         first, last = number * rounds.batch, min((number + 1) * rounds.batch, n_tasks)
@@ -103,12 +116,7 @@ def _sgd_rounds(
             return True
         for start in range(first + member * CHUNK, last, rounds.members * CHUNK):
             gradient[:] = 0.0
-            for t in range(start, min(start + CHUNK, last)):
-                n = offsets[t + 1] - offsets[t]
-                sgd_pass(X, y, drawn, offsets[t], n, objective, h, S, u)
-                share = 1.0 / n
-                for j in range(h.size):
-                    gradient[j] += share * S[j]
+            gradient_sum(rows, objective, start, min(start + CHUNK, last), h, gradient)
             sums[(start - first) // CHUNK] = gradient
         finish_round(clock, member, number)
     return False

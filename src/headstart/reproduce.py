@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
@@ -44,6 +45,7 @@ class Request:
     say: Callable[[str], None] = print
     advance: Callable[[float], None] = lambda _: None  # told the cost of what was done
     announce: Callable[[float], None] = lambda _: None  # told the cost of all of it
+    executor: Executor | None = None  # who runs the pieces, if not threads of this process
 
 
 @dataclass
@@ -99,7 +101,7 @@ def reproduce(request: Request) -> Outcome:
     ]
     request.announce(sum(_cost(piece) for piece in pieces))
     curves: dict[Piece, Curve] = {}
-    for piece, curve in run_pieces(pieces, stores, request.n_jobs):
+    for piece, curve in run_pieces(pieces, stores, request.n_jobs, request.executor):
         curves[piece] = curve
         request.advance(_cost(piece))
 

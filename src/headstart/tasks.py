@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -278,6 +278,21 @@ class TaskSet:
         if np.any(starts[1:] != stops[:-1]):
             rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], stops - starts)
         return TaskSet(self.X[rows], self.y[rows], offsets, self.ids[chosen])
+
+
+@runtime_checkable
+class TaskStream(Protocol):
+    """Tasks that are not all in memory at once, such as `headstart.parquet.ParquetRows`."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+
+    def task_sets(self, multiple: int = 1, *, reuse: bool = False) -> Iterator[TaskSet]:
+        """The tasks in order, as many in each set but the last as a multiple of `multiple`.
+
+        With `reuse` the memory of a set may be that of the one after the next.
+        """
 
 
 Tasks = TaskSet | Iterable[tuple[ArrayLike, ArrayLike]]

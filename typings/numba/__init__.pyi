@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,3 +15,4 @@ def njit(
     error_model: str = ...,
     cache: bool = ...,
 ) -> Callable[P, R]: ...
+def carray(pointer: Any, shape: Any, dtype: Any = ...) -> Any: ...

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from headstart._checks import FloatArray, check_choice
+from headstart._checks import FloatArray, Vector, check_choice
 from headstart.estimators.inputs import Labels, as_signs, read_classes, read_rows
 from headstart.losses import LOSSES, Logistic, Loss, Objective, get_loss
 from headstart.meta import INNER
@@ -60,6 +60,14 @@ class Estimator(BaseEstimator):
         """The linear predictions."""
         raise NotImplementedError
 
+    def _numbers(self, y: Labels) -> Vector:
+        """Labels as numbers the losses take."""
+        raise NotImplementedError
+
+    def _told(self, scores: FloatArray) -> Labels:
+        """Linear predictions as what the user is told."""
+        raise NotImplementedError
+
 
 class Regressor(RegressorMixin, Estimator):
     """Numbers in, numbers out."""
@@ -74,6 +82,12 @@ class Regressor(RegressorMixin, Estimator):
     ) -> tuple[FloatArray, FloatArray]:
         inputs, labels = read_rows(self, X, y, reset=reset, numeric=True)
         return inputs, labels.astype(inputs.dtype, copy=False)
+
+    def _numbers(self, y: Labels) -> Vector:
+        return np.asarray(y, np.float64)
+
+    def _told(self, scores: FloatArray) -> Labels:
+        return scores
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -109,8 +123,10 @@ class Classifier(ClassifierMixin, Estimator):
         inputs, labels = read_rows(self, X, y, reset=reset, numeric=False)
         if reset:
             self.classes_ = read_classes(labels, classes)
-        signs = as_signs(labels, self.classes_)
-        return inputs, signs.astype(inputs.dtype, copy=False)
+        return inputs, self._numbers(labels).astype(inputs.dtype, copy=False)
+
+    def _numbers(self, y: Labels) -> Vector:
+        return as_signs(y, self.classes_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -118,7 +134,7 @@ class Classifier(ClassifierMixin, Estimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _named(self, scores: FloatArray) -> Labels:
+    def _told(self, scores: FloatArray) -> Labels:
         return self.classes_[(scores > 0.0).astype(np.int64)]
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
@@ -128,7 +144,7 @@ class Classifier(ClassifierMixin, Estimator):
         return np.column_stack([1.0 - second, second])
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
-        return accuracy_score(y, self._named(self._scores(X, groups)), sample_weight=sample_weight)
+        return accuracy_score(y, self._told(self._scores(X, groups)), sample_weight=sample_weight)
 
 
 only_logistic = available_if(_is_logistic)

@@ -19,6 +19,7 @@ from headstart._checks import (
     read_only,
 )
 from headstart.estimators.base import Estimator, only_streams
+from headstart.estimators.dataset import feed_dataset, fit_dataset
 from headstart.estimators.exact import adapt_exactly, fit_exactly
 from headstart.estimators.inputs import read_inputs, take_group
 from headstart.estimators.known import AnyStream, InMemory, Stored
@@ -39,7 +40,7 @@ from headstart.online import (
     predictions,
     sureness,
 )
-from headstart.tasks import TaskSet
+from headstart.tasks import TaskSet, TaskStream
 
 Counts = NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class Meta(Estimator):
     __metadata_request__predict: ClassVar = {"groups": True}
     __metadata_request__score: ClassVar = {"groups": True}
 
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn the bias from all tasks, then every task's own weights from that bias.
 
         Tasks are taken in the order in which their ids first appear, or in a random one if
@@ -87,12 +88,18 @@ class Meta(Estimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (rows, d)
+        X : array-like or data frame of shape (rows, d), or ParquetRows
+            A dataset on disk is read in batches, in the order of its files, and holds labels
+            and ids itself. Of it only the bias is learned, with the same bits: memory for own
+            weights would grow with the data. `headstart.jobs.adapt_all` writes them to disk.
         y : array-like of shape (rows,)
         groups : array-like of shape (rows,), optional
             Whose row it is; not needed with `group`. A row without an id (None, NaN, or all
             rows if there are no groups) is a task of its own.
         """
+        if isinstance(X, TaskStream):
+            fit_dataset(self, X, y, groups)
+            return self
         objective, pace = self._objective(), self._pace(moving_on=True)
         X, groups = take_group(X, groups, self.group, required=True)
         column = self._column(groups)
@@ -116,9 +123,10 @@ class Meta(Estimator):
         self._known: InMemory | Stored = InMemory(index, stream)
         return self
 
-    def _go_on(
-        self, X: Any, y: ArrayLike, groups: Any = None, classes: ArrayLike | None = None
-    ) -> Self:
+    def _go_on(self, X: Any, y: Any, groups: Any = None, classes: ArrayLike | None = None) -> Self:
+        if isinstance(X, TaskStream):
+            feed_dataset(self, X, y, groups)
+            return self
         objective, pace = self._objective(), self._pace(moving_on=self.task_size is None)
         if self._held_out_share() > 0.0:
             raise ValueError(
@@ -370,7 +378,7 @@ class Meta(Estimator):
         if self.inner == "erm" and isinstance(stream, Stream):
             return adapt_exactly(stream, tasks, objective.lam, get_loss(self.loss), pace)
         entity = np.repeat(np.arange(len(tasks)), tasks.sizes)
-        return stream.adapted(tasks.X, tasks.y, entity, objective, pace)
+        return stream.adapted(tasks.X, tasks.y, entity, len(tasks), objective, pace)
 
     def _task_rows(self, X: Any) -> Any:
         """Rows of a new entity, their columns checked to be those of `fit`."""

@@ -119,7 +119,7 @@ class MetaRegressor(Regressor, Meta):
         self.validation_fraction = validation_fraction
 
     @only_streams
-    def partial_fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: ArrayLike | None = None, groups: Any = None) -> Self:
         """Go on with further rows of a stream; any cutting of the same rows gives the same bits.
 
         A task opens at its entity's first row and gives its meta-gradient when it closes:
@@ -221,7 +221,11 @@ class MetaClassifier(Classifier, Meta):
 
     @only_streams
     def partial_fit(
-        self, X: Any, y: ArrayLike, groups: Any = None, classes: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        groups: Any = None,
+        classes: ArrayLike | None = None,
     ) -> Self:
         """Go on with further rows of a stream, as in `MetaRegressor.partial_fit`.
 
@@ -240,7 +244,7 @@ class MetaClassifier(Classifier, Meta):
 
     def predict(self, X: Any, groups: Any = None) -> Labels:
         """Classes: by the own weights of a known id; else, or without ids, by the bias."""
-        return self._named(self._scores(X, groups))
+        return self._told(self._scores(X, groups))
 
     @only_logistic
     def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:

@@ -240,7 +240,7 @@ class TaskClassifier(Classifier, Task):
 
     def predict(self, X: Any) -> Labels:
         """The class of every row."""
-        return self._named(self._scores(X))
+        return self._told(self._scores(X))
 
     @only_logistic
     def predict_proba(self, X: Any) -> FloatArray:

@@ -74,6 +74,17 @@ class Bias(NamedTuple):
             )
 
 
+def follow_runs(
+    run: Counts, goes_on: bool, counts: Counts, entity_of: Counts
+) -> tuple[Counts, Counts]:
+    """Entities of rows numbered by task, and slots for them, 0 being the task before these rows."""
+    entity = run if goes_on else np.where(run >= 0, run + 1, run)
+    slot = np.full(int(entity.max(initial=0)) + 1, NEW)
+    slot[0] = 0 if counts[OPEN] else CLOSED
+    entity_of[0] = counts[CURRENT] = 0
+    return entity, slot
+
+
 @kernel
 def mean_square(sums: Vector, counts: Counts, d: int) -> float:
     """Mean square of the inputs so far, and 1 where all were 0."""

@@ -36,6 +36,7 @@ from headstart.online.bias import (
     Matrix,
     Pace,
     count_row,
+    follow_runs,
     lone_row,
     meta_step,
     metric_now,
@@ -276,11 +277,43 @@ class Stream:
             self.finish(objective, pace)
         self.entities = self._train(X, y, entity, objective, pace, self.entities, n_jobs)
 
+    def learn_runs(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        run: Counts,
+        goes_on: bool,
+        objective: Objective,
+        pace: Pace,
+    ) -> None:
+        """Learn the bias alone from rows lying together, numbered by task from 0, or -1.
+
+        The first task may be the one before that `goes_on`. No entity is remembered.
+        """
+        self._open_slots(2)
+        entity, slot = follow_runs(run, goes_on, self.bias.counts, self.tasks.entity)
+        self.entities = _no_entities(self.bias.h.size, X.dtype, 0)._replace(slot=slot)
+        no_starts, metrics = np.empty((0, self.bias.h.size), X.dtype), np.empty(len(y))
+        state = self.bias, self.tasks, slot, no_starts, metrics
+        _learn_rows(X, y, entity, objective, pace, *state)
+        self.bias.check(pace.step)
+
+    def forget(self) -> None:
+        """Remember no entity."""
+        self.entities = _no_entities(self.bias.h.size, self.entities.weights.dtype, 0)
+
     def adapted(
-        self, X: FloatArray, y: FloatArray, entity: Counts, objective: Objective, pace: Pace
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        count: int,
+        objective: Objective,
+        pace: Pace,
     ) -> FloatArray:
         """Weights of new entities 0, 1, ... after their rows, which lie together."""
-        new = _no_entities(self.bias.h.size, X.dtype, int(entity[-1]) + 1)
+        new = _no_entities(self.bias.h.size, X.dtype, count)
+        new.weights[:] = self.bias.mean
         return self._train(X, y, entity, objective, pace, new, n_jobs=1).weights
 
     def _train(

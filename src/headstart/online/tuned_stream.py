@@ -11,7 +11,17 @@ from numpy.typing import DTypeLike
 from headstart._checks import FloatArray, Vector
 from headstart._jit import run_blocks
 from headstart.losses import Objective
-from headstart.online.bias import CLOSED, CURRENT, NEW, OPEN, Bias, Counts, Pace, metric_now
+from headstart.online.bias import (
+    CLOSED,
+    CURRENT,
+    NEW,
+    OPEN,
+    Bias,
+    Counts,
+    Pace,
+    follow_runs,
+    metric_now,
+)
 from headstart.online.candidates import CANDIDATES, Tuning, choose_by_held_out, leading_step
 from headstart.online.tuned import TunedEntities, TunedTasks, close_task, train_rows, tune_rows
 
@@ -103,11 +113,39 @@ class TunedStream:
         known.rows[:], known.slot[:] = 0, CLOSED
         self._train(X, y, entity, objective, pace, known, n_jobs)
 
+    def learn_runs(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        run: Counts,
+        goes_on: bool,
+        objective: Objective,
+        pace: Pace,
+    ) -> None:
+        """Learn the bias alone, as `Stream.learn_runs`."""
+        self._open_slots(2)
+        entity, slot = follow_runs(run, goes_on, self.bias.counts, self.tasks.entity)
+        empty = np.empty((0, self.bias.h.size), X.dtype)
+        self.entities = TunedEntities(empty, np.zeros(len(slot), np.int64), slot)
+        tune_rows(X, y, entity, objective, pace, self.bias, self.tasks, self.tuning, self.entities)
+        self.bias.check(pace.step)
+
+    def forget(self) -> None:
+        """Remember no entity."""
+        self.entities = _no_entities(self.bias.h.size, self.entities.weights.dtype, 0)
+
     def adapted(
-        self, X: FloatArray, y: FloatArray, entity: Counts, objective: Objective, pace: Pace
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        entity: Counts,
+        count: int,
+        objective: Objective,
+        pace: Pace,
     ) -> FloatArray:
         """Weights of new entities 0, 1, ... after their rows, which lie together."""
-        new = _no_entities(self.bias.h.size, X.dtype, int(entity[-1]) + 1)
+        new = _no_entities(self.bias.h.size, X.dtype, count)
+        new.weights[:] = self.bias.mean
         self._train(X, y, entity, objective, pace, new, n_jobs=1)
         return new.weights
 

@@ -1,0 +1,171 @@
+"""The same jobs on a Dask cluster, given a running client or a scheduler's address.
+
+Dask runs a function over partitions, at least once and in any order. What must not depend on
+that is this library's: partitions hold whole tasks, results are known by the partition's number
+and a twin of one is dropped, sums are taken in the order of the partitions, rows are counted.
+Data is loaded by tasks of the cluster, so that a lost worker's is loaded again by another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Executor
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from distributed import Client, KilledWorker
+from distributed.comm.core import CommClosedError
+from numpy.typing import ArrayLike
+
+from headstart._checks import Vector
+from headstart._jit import source_digest
+from headstart.losses import Objective
+from headstart.parquet import Partition
+from headstart.rounds import Bounds, Loading, sum_part
+from headstart.selection import Pair, Selection, select_online
+from headstart.tasks import Tasks
+
+PATIENCE = 15.0  # seconds to wait for a scheduler, and for the first worker
+RETRIES = 2  # of a task that failed; one whose worker died is run again anyway
+
+
+class ClusterError(RuntimeError):
+    """A cluster that cannot be used, or was lost."""
+
+
+def connect(where: Any) -> Any:
+    """A client whose workers all have this version of this package; an error says who has not.
+
+    Parameters
+    ----------
+    where : str or distributed.Client
+        The address of a scheduler, ``tcp://...``, or a running client.
+    """
+    client = where
+    if not isinstance(where, Client):
+        try:
+            client = Client(where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(f"{where}: no scheduler answers there ({error})") from None
+    address = client.scheduler.address
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise ClusterError(f"{address}: the scheduler has no workers; start some first") from None
+    mine = metadata.version("headstart")
+    for worker, found in client.run(metadata.version, "headstart", on_error="return").items():
+        if isinstance(found, Exception):
+            raise ClusterError(
+                f"{worker}: headstart is not installed there; install headstart {mine}"
+            )
+        if found != mine:
+            raise ClusterError(f"{worker}: has headstart {found}, here it is {mine}")
+    here = source_digest()
+    for worker, digest in client.run(source_digest, on_error="return").items():
+        if digest != here:
+            raise ClusterError(f"{worker}: has other code of headstart {mine} than there is here")
+    return client
+
+
+@contextmanager
+def watching(client: Any, kept: str = "") -> Iterator[None]:
+    """Turn the loss of the cluster into an error that says what is kept."""
+    address = client.scheduler.address
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"{address}: a partition brought down its worker several times ({error}); give the "
+            "workers more memory, or plan smaller partitions"
+        ) from None
+    except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
+        if client.status == "running" and isinstance(error, OSError) and error.filename:
+            raise  # a file's, not the cluster's
+        raise ClusterError(f"{address}: the scheduler was lost; {kept or 'begin again'}") from None
+
+
+def executor(client: Any) -> Executor:
+    """The cluster as an executor, for `adapt_all`, `diagnose` and `reproduce`."""
+    found: Executor = client.get_executor(pure=False, retries=RETRIES)
+    return found
+
+
+def threads(client: Any) -> int:
+    """How many things the cluster does at once."""
+    return sum(client.nthreads().values())
+
+
+class ClusterParts:
+    """Partitions in the memory of the workers, loaded where they are needed."""
+
+    def __init__(self, client: Any, loading: Loading, partitions: list[Partition]) -> None:
+        self._client = client
+        self._parts = client.map(loading.load, partitions, pure=False, retries=RETRIES)
+        self._sizes: list[int] = client.gather(client.map(len, self._parts, pure=False))
+
+    def sizes(self) -> list[int]:
+        """Number of tasks of each."""
+        return self._sizes
+
+    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
+        """Sums of meta-gradients at h of some tasks of each, in order."""
+        busy = [k for k, (first, last) in enumerate(bounds) if last > first]
+        found: list[Vector] = self._client.gather(
+            [
+                self._client.submit(
+                    sum_part, self._parts[k], h, bounds[k], objective, pure=False, retries=RETRIES
+                )
+                for k in busy
+            ]
+        )
+        return found
+
+
+def select_spread(
+    client: Any,
+    train: Tasks,
+    valid: Pair,
+    test: Pair,
+    regs: ArrayLike,
+    steps: ArrayLike,
+    **options: Any,
+) -> Selection:
+    """`select_online` with the regs dealt to the workers; the same numbers as on one machine.
+
+    Every candidate keeps its own bias, so that parts of the grid know nothing of each other:
+    each reports its best, and the best of these is that of all. Options are those of
+    `select_online` but for ``order="resample"``, whose draws go over the whole grid.
+    """
+    if options.get("order", "stream") != "stream":
+        raise ValueError("order: only 'stream' can be dealt to workers")
+    grid = np.atleast_1d(np.asarray(regs, np.float64))
+    parts = np.array_split(grid, min(len(grid), max(threads(client), 1)))
+    with watching(client):
+        futures = [
+            client.submit(
+                *(select_online, train, valid, test, part, steps),
+                **options,
+                pure=False,
+                retries=RETRIES,
+            )
+            for part in parts
+        ]
+        return best_of(client.gather(futures))
+
+
+def best_of(parts: list[Selection]) -> Selection:
+    """The selection over a whole grid from those over parts of its regs, in their order."""
+    losses = np.array([part.validation_loss.min(axis=(1, 2)) for part in parts])
+    lead = losses.argmin(axis=0)  # the first of equal ones, as in the whole grid
+    row = np.arange(len(lead))
+
+    def chosen(name: str) -> Any:
+        return np.array([getattr(part, name) for part in parts])[lead, row]
+
+    return Selection(
+        parts[0].tasks,
+        np.concatenate([part.validation_loss for part in parts], axis=1),
+        *(chosen(name) for name in ("reg", "step", "bias", "test_loss")),
+    )

@@ -1,0 +1,18 @@
+"""Data that does not fit in memory: Parquet datasets in bounded batches of whole tasks."""
+
+from headstart.parquet.blocks import Block
+from headstart.parquet.cluster import clustered, grouped
+from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
+from headstart.parquet.rows import ParquetError, ParquetRows
+
+__all__ = [
+    "ParquetRows",
+    "ParquetError",
+    "Block",
+    "clustered",
+    "grouped",
+    "PARTITION_ROWS",
+    "Partition",
+    "plan_partitions",
+    "read_partition",
+]

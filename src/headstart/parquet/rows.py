@@ -1,0 +1,364 @@
+"""Rows of a Parquet dataset, read in bounded batches and put together into whole tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from headstart._checks import FloatArray, check_count
+from headstart.parquet.blocks import (
+    Array,
+    Block,
+    Buffers,
+    as_task_set,
+    joined,
+    make_block,
+    part_of,
+    plain,
+)
+from headstart.parquet.interleave import interleave
+from headstart.tasks import TaskSet
+
+Item = TypeVar("Item")
+AHEAD = 4  # batches read before they are asked for
+
+# Without buffers for whole files, which are slower here and take ten times the memory.
+FORMAT = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
+)
+
+
+class ParquetError(ValueError):
+    """A dataset that cannot be used: which file, what is wrong, what to do."""
+
+
+class Piece(NamedTuple):
+    """A row group: where it is, how many rows it has, and the least and largest key in it.
+
+    There are none if all keys are null, or if the footer does not tell.
+    """
+
+    file: str
+    number: int
+    rows: int
+    low: Any
+    high: Any
+    told: bool
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """A Parquet dataset as rows of tasks: a file, a folder, or hive partitions.
+
+    It is read in the order of the files' names, never more than a few batches at once.
+
+    Parameters
+    ----------
+    path : str or Path
+    group : str
+        The column that says whose row it is; null for a row that is a task of its own.
+    target : str
+        The column to predict.
+    features : sequence of str, optional
+        The columns to predict from; all others by default. float32 if all of them are.
+    batch_rows : int
+        How many rows are read at once.
+    key : str, optional
+        A column that increases from task to task; `group` by default.
+    callback : function of a number, optional
+        Called after every batch with the number of rows read so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = pa.table({"user": [1, 1, 2], "x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parquet.write_table(table, f"{folder}/a.parquet")
+    ...     rows = ParquetRows(folder, "user", "y")
+    ...     print(rows.n_rows, rows.features, [len(block.y) for block in rows.blocks()])
+    3 ('x',) [3]
+    """
+
+    path: str | Path
+    group: str
+    target: str
+    features: Sequence[str] | None = None
+    batch_rows: int = 1 << 15
+    key: str | None = None
+    callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_count("batch_rows", self.batch_rows)
+        names = self.features
+        if names is None:
+            taken = (self.group, self.target, self.key)
+            names = [name for name in self.schema.names if name not in taken]
+        object.__setattr__(self, "features", tuple(names))
+        for name in self.columns:
+            if name not in self.schema.names:
+                known = ", ".join(map(repr, self.schema.names))
+                raise ParquetError(f"{self.path}: there is no column {name!r}; it has {known}")
+        if not names:
+            raise ParquetError(
+                f"{self.path}: expected a column beside {self.group!r} and {self.target!r}"
+            )
+        for name in names:
+            kind = self.schema.field(name).type
+            if not _is_numeric(kind):
+                raise ParquetError(
+                    f"{self.path}: column {name!r}: expected numbers, found {kind}; leave it out "
+                    "of the features, or turn it into numbers first"
+                )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
+        return ParquetRows, fields
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The dataset as Arrow sees it."""
+        path = Path(self.path)
+        if not path.exists():
+            raise ParquetError(f"{path}: there is no such file or folder")
+        try:
+            found = ds.dataset(str(path), format=FORMAT, partitioning="hive")
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ParquetError(unreadable(error)) from None
+        if not found.files:
+            raise ParquetError(f"{path}: there is no Parquet file in this folder")
+        return found
+
+    @property
+    def schema(self) -> Any:
+        """The columns and their types."""
+        return self.dataset.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        key = [] if self.key is None else [self.key]
+        return [self.group, self.target, *key, *(self.features or ())]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns to predict from."""
+        return len(self.features or ())
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The float type of the inputs."""
+        kinds = {self.schema.field(name).type for name in self.features or ()}
+        return np.float32 if kinds == {pa.float32()} else np.float64
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, by the files' footers."""
+        return sum(piece.rows for piece in self.pieces)
+
+    @cached_property
+    def fragments(self) -> dict[str, Any]:
+        """The files by name, each with the columns that are asked for."""
+        found = {fragment.path: fragment for fragment in self.dataset.get_fragments()}
+        inside = set(self.dataset.schema.names)
+        for path, fragment in found.items():
+            try:
+                have = fragment.physical_schema
+            except (pa.ArrowInvalid, OSError) as error:
+                raise ParquetError(unreadable(error, path)) from None
+            given = ds.get_partition_keys(fragment.partition_expression)
+            for name in self.columns:
+                if name in given and name in inside:
+                    continue
+                if name not in have.names:
+                    raise ParquetError(
+                        f"{path}: there is no column {name!r}, which other files have; write "
+                        "this file again, or take it out of the folder"
+                    )
+                wanted, kind = self.schema.field(name).type, have.field(name).type
+                if kind != wanted:
+                    raise ParquetError(
+                        f"{path}: column {name!r} is {kind}, in other files {wanted}; write "
+                        "this file again with the same type"
+                    )
+        return found
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """All row groups in the order in which they are read."""
+        key, found = self.key or self.group, []
+        for path, fragment in self.fragments.items():
+            given = ds.get_partition_keys(fragment.partition_expression)
+            footer = parquet.read_metadata(path)
+            position = footer.schema.names.index(key) if key in footer.schema.names else None
+            for number in range(footer.num_row_groups):
+                group, low, high = footer.row_group(number), given.get(key), given.get(key)
+                told = key in given
+                if position is not None:
+                    statistics: Any = group.column(position).statistics
+                    told = statistics is not None and (
+                        statistics.has_min_max
+                        or (statistics.has_null_count and statistics.null_count == group.num_rows)
+                    )
+                    if told and statistics.has_min_max:
+                        low, high = statistics.min, statistics.max
+                found.append(Piece(path, number, group.num_rows, low, high, told))
+        return found
+
+    def blocks(self, *, reuse: bool = False) -> Iterator[Block]:
+        """All rows in order, a batch at a time.
+
+        With `reuse` the inputs of a block are overwritten when the one after the next is read.
+        """
+        return read_ahead(self._blocks(Buffers(self.n_features, self.dtype, reuse)))
+
+    def _blocks(self, buffers: Buffers) -> Iterator[Block]:
+        for batch, row in self._batches():
+            yield self._block(batch, row, buffers.next(batch.num_rows))
+
+    def task_sets(self, multiple: int = 1, *, reuse: bool = False) -> Iterator[TaskSet]:
+        """Whole tasks, a batch at a time: as many in each set as a multiple of `multiple`.
+
+        The last set has what is left. Rows that do not follow each other are clustered first.
+        `reuse` is as in `blocks`.
+        """
+        return read_ahead(self._task_sets(multiple, Buffers(self.n_features, self.dtype, reuse)))
+
+    def _task_sets(self, multiple: int, buffers: Buffers) -> Iterator[TaskSet]:
+        from headstart.parquet.cluster import grouped
+
+        with grouped(self) as whole:
+            waiting: Block | None = None
+            for batch, row in whole._batches():
+                kept = 0 if waiting is None else len(waiting.y)
+                X = buffers.next(kept + batch.num_rows)
+                block = whole._block(batch, row, X[kept:])
+                if block.missing.any():
+                    raise ParquetError(
+                        f"{self.path}: column {self.group!r}: expected an id in every row, found "
+                        "null; give such rows an id, or leave them out"
+                    )
+                if waiting is not None:
+                    X[:kept] = waiting.X
+                    block = joined(waiting, block, X)
+                ready = (len(block.starts) - 1) // multiple * multiple  # the last may go on
+                if ready:
+                    yield as_task_set(part_of(block, 0, ready, int(block.starts[ready])))
+                waiting = part_of(block, ready, len(block.starts), len(block.y))
+            if waiting is not None:
+                yield as_task_set(waiting)
+
+    def _batches(self) -> Iterator[tuple[Any, int]]:
+        """Record batches that are not empty, with the number of their first row."""
+        self.pieces  # noqa: B018 - a file that does not belong is told now
+        scanner = self.dataset.scanner(
+            columns=self.columns,
+            batch_size=self.batch_rows,
+            batch_readahead=AHEAD,
+            fragment_readahead=1,
+        )
+        row = 0
+        try:
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield batch, row
+                row += batch.num_rows
+                if self.callback is not None:
+                    self.callback(row)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ParquetError(unreadable(error, self._file_of(row))) from None
+
+    def _block(self, batch: Any, first_row: int, X: FloatArray) -> Block:
+        self.fill(X, batch, first_row)
+        block = make_block(X, *self.labels_and_ids(batch))
+        if block.unlabelled.any():
+            where = self.place(int(np.argmax(block.unlabelled)), first_row)
+            raise ParquetError(f"{where}: column {self.target!r}: a value is missing")
+        return block
+
+    def labels_and_ids(self, batch: Any) -> tuple[Array, Array, Array]:
+        """Labels, ids and keys of a record batch or table."""
+        y, ids = plain(batch.column(self.target)), plain(batch.column(self.group))
+        return y, ids, ids if self.key is None else plain(batch.column(self.key))
+
+    def fill(self, X: FloatArray, batch: Any, first_row: int | None = None) -> None:
+        """Put the features of a record batch into X; `first_row` is its place in the dataset."""
+        names = self.features or ()
+        columns = [self._numbers(batch.column(name), name, first_row) for name in names]
+        if interleave(columns, X):
+            return
+        for name, column in zip(names, columns, strict=True):
+            wrong = np.flatnonzero(~np.isfinite(column))
+            if wrong.size:  # else the sum alone was too large
+                raise ParquetError(
+                    f"{self.place(int(wrong[0]), first_row)}: column {name!r}: expected finite "
+                    f"numbers, found {column[wrong[0]]}"
+                )
+
+    def _numbers(self, column: Array, name: str, first_row: int | None) -> NDArray[np.generic]:
+        if column.null_count:
+            row = int(np.argmax(plain(column).is_null().to_numpy(zero_copy_only=False)))
+            raise ParquetError(f"{self.place(row, first_row)}: column {name!r}: a value is missing")
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            return np.asarray(column)
+        return np.asarray(pc.cast(column, pa.float64()))
+
+    def labels(self) -> NDArray[np.generic]:
+        """The different labels there are."""
+        found: Array = pa.array([], self.schema.field(self.target).type)
+        for batch in self.dataset.to_batches(columns=[self.target]):
+            column = plain(batch.column(self.target))
+            found = pc.unique(pa.concat_arrays([plain(found), pc.unique(column)]))
+        return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))
+
+    def place(self, row: int, first_row: int | None) -> str:
+        """Where a row of a block is, in words."""
+        if first_row is None:
+            return str(self.path)
+        row += first_row
+        for piece in self.pieces:
+            if row < piece.rows:
+                before = sum(
+                    p.rows for p in self.pieces if p.file == piece.file and p.number < piece.number
+                )
+                return f"{piece.file}, row {before + row}"
+            row -= piece.rows
+        return str(self.path)
+
+    def _file_of(self, row: int) -> str:
+        return self.place(0, row).split(", row ")[0]
+
+
+def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items, the next one being made by a thread while one is used."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+def unreadable(error: Exception, path: str | None = None) -> str:
+    """What to say of a file that Arrow cannot read."""
+    told = str(error).splitlines()[0]
+    where = "" if path is None or path in told else f"{path}: "
+    return f"{where}cannot be read: {told}; write this file again, or take it out of the folder"
