@@ -48,8 +48,10 @@ class Buffers:
         self._shape, self._dtype, self._reuse = n_features, dtype, reuse
         self._turn: list[FloatArray] = []
 
-    def next(self, rows: int) -> FloatArray:
-        """Room for so many rows."""
+    def next(self, rows: int, *, in_turn: bool = True) -> FloatArray:
+        """Room for so many rows; not one of the two if the last has not been handed on."""
+        if not in_turn:
+            return np.empty((rows, self._shape), self._dtype)
         if not self._reuse or len(self._turn) < 2 or len(self._turn[0]) < rows:
             room = rows + rows // 4 if self._reuse else rows
             self._turn = [*self._turn[-1:], np.empty((room, self._shape), self._dtype)]

@@ -239,9 +239,10 @@ class ParquetRows:
 
         with grouped(self) as whole:
             waiting: Block | None = None
+            ready = 1
             for batch, row in whole._batches():
                 kept = 0 if waiting is None else len(waiting.y)
-                X = buffers.next(kept + batch.num_rows)
+                X = buffers.next(kept + batch.num_rows, in_turn=ready > 0)
                 block = whole._block(batch, row, X[kept:])
                 if block.missing.any():
                     raise ParquetError(

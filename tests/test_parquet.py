@@ -1,0 +1,292 @@
+"""Datasets on disk give what the same table gives in memory, however they are cut."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from datasets_on_disk import NAMES, table, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from headstart import MetaClassifier, MetaRegressor, TaskSet, learn_bias
+from headstart.parquet import (
+    ParquetError,
+    ParquetRows,
+    clustered,
+    grouped,
+    plan_partitions,
+    read_partition,
+)
+from headstart.parquet.cluster import is_grouped
+from headstart.parquet.interleave import interleave
+
+
+def in_memory(frame: pd.DataFrame, **settings: Any) -> MetaRegressor:
+    return MetaRegressor(**settings).fit(frame[NAMES], frame["y"], groups=frame["id"])
+
+
+def assert_same_bias(one: Any, other: Any) -> None:
+    np.testing.assert_array_equal(one.bias_, other.bias_)
+    assert one.intercept_ == other.intercept_
+    assert one.reg_ == other.reg_
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(1, 200), max_size=4, unique=True),
+    st.integers(1, 60),
+    st.integers(1, 80),
+    st.sampled_from(["int", "str"]),
+    st.sampled_from(["float32", "float64"]),
+    st.booleans(),
+)
+def test_any_cutting_gives_the_bits_of_the_table(
+    seed: int,
+    cuts: list[int],
+    row_group: int,
+    batch_rows: int,
+    kind: str,
+    dtype: str,
+    scattered: bool,
+) -> None:
+    frame = table(40, seed, kind, dtype)
+    if scattered:
+        frame = frame.sample(frac=1.0, random_state=seed)
+    with TemporaryDirectory() as folder:
+        edges = sorted(cut for cut in cuts if cut < len(frame))
+        write(frame, Path(folder), edges, row_group)
+        rows = ParquetRows(folder, "id", "y", batch_rows=batch_rows)
+        assert_same_bias(MetaRegressor().fit(rows), in_memory(frame))
+        given_: dict[str, Any] = {"reg": 0.5, "step": 0.1}
+        assert_same_bias(MetaRegressor(**given_).fit(rows), in_memory(frame, **given_))
+        tasks = TaskSet.from_arrays(frame[NAMES], frame["y"], frame["id"])
+        for batch in (1, 7):
+            found = learn_bias(rows, 0.5, 0.1, batch_size=batch)
+            np.testing.assert_array_equal(
+                found.bias, learn_bias(tasks, 0.5, 0.1, batch_size=batch).bias
+            )
+
+
+@pytest.mark.parametrize("settings", [{"task_size": 3}, {"passes": 3}, {"fit_intercept": False}])
+def test_other_settings(settings: dict[str, Any], tmp_path: Path) -> None:
+    frame = table()
+    rows = ParquetRows(write(frame, tmp_path, [50, 51, 120], 17), "id", "y", batch_rows=23)
+    assert_same_bias(MetaRegressor(**settings).fit(rows), in_memory(frame, **settings))
+
+
+def test_partial_fit_is_that_of_the_table(tmp_path: Path) -> None:
+    frame = table().sample(frac=1.0, random_state=0)
+    rows = ParquetRows(write(frame, tmp_path, [100]), "id", "y", batch_rows=31)
+    streamed = MetaRegressor(task_size=3).partial_fit(rows)
+    whole = MetaRegressor(task_size=3)
+    whole.partial_fit(frame[NAMES].to_numpy(), frame["y"].to_numpy(), frame["id"].to_numpy())
+    assert_same_bias(streamed.finish(), whole.finish())
+    np.testing.assert_array_equal(streamed.weights_of(7), whole.weights_of(7))
+
+
+def test_classes_are_found_in_all_files(tmp_path: Path) -> None:
+    frame = table()
+    frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
+    frame = frame.sort_values(["id"], kind="stable")
+    rows = ParquetRows(write(frame, tmp_path, [10]), "id", "y", batch_rows=5)
+    model = MetaClassifier().fit(rows)
+    expected = MetaClassifier().fit(frame[NAMES], frame["y"], groups=frame["id"])
+    assert model.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(model.bias_, expected.bias_)
+
+
+def test_rows_without_ids_are_tasks_of_their_own(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    frame.loc[frame.index % 17 == 0, "id"] = None
+    rows = ParquetRows(write(frame, tmp_path, [90], 40), "id", "y", batch_rows=29)
+    assert_same_bias(MetaRegressor().fit(rows), in_memory(frame))
+    with pytest.raises(ParquetError, match=r"column 'id': expected an id in every row"):
+        learn_bias(rows, 0.5, 0.1)
+
+
+def test_hive_partitions_and_a_single_file(tmp_path: Path) -> None:
+    frame = table()
+    half = frame["id"] < 30
+    write(frame[half], tmp_path / "hive" / "year=2023")
+    write(frame[~half], tmp_path / "hive" / "year=2024")
+    rows = ParquetRows(tmp_path / "hive", "id", "y", NAMES)
+    assert_same_bias(MetaRegressor().fit(rows), in_memory(frame))
+    assert ParquetRows(tmp_path / "hive", "id", "y").features == (*NAMES, "year")
+    by_year = ParquetRows(tmp_path / "hive", "year", "y", NAMES)
+    years = np.where(half, 2023, 2024)
+    expected = MetaRegressor().fit(frame[NAMES], frame["y"], groups=years)
+    assert_same_bias(MetaRegressor().fit(by_year), expected)
+    one = ParquetRows(write(frame, tmp_path / "one") / "part-000.parquet", "id", "y")
+    assert_same_bias(MetaRegressor().fit(one), in_memory(frame))
+
+
+def test_tasks_lie_together_or_not(tmp_path: Path) -> None:
+    frame = table()
+
+    def lies(some: pd.DataFrame, name: str, **how: Any) -> bool:
+        return is_grouped(ParquetRows(write(some, tmp_path / name, **how), "id", "y"))
+
+    assert lies(frame, "sorted", cuts=[13, 77], row_group=9)
+    assert not lies(frame.iloc[::-1], "reversed")
+    assert not lies(pd.concat([frame, frame.iloc[:1]]), "again")
+    assert not lies(pd.concat([frame.iloc[40:], frame.iloc[:40]]), "files", cuts=[len(frame) - 40])
+    text = table(kind="str")
+    assert lies(text, "text", cuts=[13, 77], row_group=9)
+    text.loc[3, "id"] = None
+    inside = text["id"][2] == text["id"][4]
+    assert lies(text, "null") != inside
+
+
+def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
+    frame = table().sample(frac=1.0, random_state=1)
+    frame["note"] = [f"it's {k}" for k in range(len(frame))]
+    rows = ParquetRows(write(frame, tmp_path / "it's", [50], 20), "id", "y", NAMES)
+    copy = clustered(rows, tmp_path / "copy")
+    found = parquet.read_table(copy.path).to_pandas()
+    order = pd.factorize(frame["id"])[0].argsort(kind="stable")
+    assert found["note"].tolist() == frame["note"].iloc[order].tolist()
+    by_id = parquet.read_table(clustered(rows, tmp_path / "ids", in_order=False).path).to_pandas()
+    expected = frame.sort_values("id", kind="stable")["note"].tolist()
+    assert by_id["note"].tolist() == expected
+    with grouped(rows) as whole:
+        kept = Path(whole.path)
+        assert kept.exists()
+    assert not kept.exists()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(1, 300), max_size=5, unique=True),
+    st.integers(1, 40),
+    st.integers(1, 80),
+    st.sampled_from(["int", "str", "giant", "null"]),
+)
+def test_partitions_have_every_task_once_and_whole(
+    seed: int, cuts: list[int], row_group: int, partition_rows: int, kind: str
+) -> None:
+    frame = table(50, seed, "str" if kind == "null" else "int" if kind == "giant" else kind)
+    if kind == "giant":
+        frame["id"] = frame["id"].where(~frame.index.isin(range(40, 200)), frame["id"][40])
+        frame = frame.sort_values("id", kind="stable")
+    if kind == "null":
+        frame["id"] = frame["id"].where(~frame.index.isin(range(100, 130)), None)
+    with TemporaryDirectory() as folder:
+        write(frame, Path(folder), sorted(c for c in cuts if c < len(frame)), row_group)
+        with grouped(ParquetRows(folder, "id", "y", batch_rows=13)) as rows:
+            taken: list[Any] = []
+            labels: list[float] = []
+            for partition in plan_partitions(rows, partition_rows):
+                for block, _ in read_partition(rows, partition):
+                    taken += [i for i in block.ids.to_pylist() if i is not None]
+                    labels += block.y.tolist()
+    known = frame["id"].dropna()
+    assert sorted(taken) == sorted(known.unique().tolist())
+    assert len(taken) == len(set(taken))
+    assert sorted(labels) == sorted(frame["y"].tolist())
+
+
+def test_partitions_of_scattered_rows_are_refused(tmp_path: Path) -> None:
+    frame = table().sample(frac=1.0, random_state=0)
+    rows = ParquetRows(write(frame, tmp_path, [100]), "id", "y")
+    with pytest.raises(ParquetError, match=r"part-001.parquet: row group 0 begins with .* cut"):
+        plan_partitions(rows)
+
+
+def test_columns_become_rows() -> None:
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        columns = [rng.normal(size=131).astype(dtype) for _ in range(5)]
+        out = np.empty((131, 5), dtype)
+        assert interleave(columns, out)
+        np.testing.assert_array_equal(out, np.stack(columns, axis=1))
+        columns[3][77] = np.nan
+        assert not interleave(columns, out)
+    mixed = [np.arange(4), np.array([True, False, True, False])]
+    out = np.empty((4, 2))
+    assert interleave(mixed, out)
+    np.testing.assert_array_equal(out, np.stack(mixed, axis=1).astype(float))
+
+
+def broken(folder: Path, fault: str) -> Path:
+    """A dataset of two files, the second at fault."""
+    frame = table()
+    other = frame.copy()
+    if fault == "missing":
+        other = other.drop(columns="b")
+    elif fault == "type":
+        other["id"] = other["id"].astype(str)
+    elif fault == "text":
+        frame["b"] = other["b"] = "old"
+    elif fault == "null":
+        other.loc[5, "b"] = None
+    elif fault == "infinite":
+        other.loc[6, "c"] = np.inf
+    elif fault == "label":
+        other.loc[7, "y"] = None
+    write(frame, folder)
+    second = pa.Table.from_pandas(other, preserve_index=False)
+    parquet.write_table(second, folder / "part-001.parquet")
+    if fault == "truncated":
+        whole = (folder / "part-001.parquet").read_bytes()
+        (folder / "part-001.parquet").write_bytes(whole[: len(whole) // 2])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("missing", r"part-001.parquet: there is no column 'b', which other files have; write"),
+        ("type", r"part-001.parquet: column 'id' is (large_)?string, in other files int64"),
+        ("text", r"column 'b': expected numbers, found (large_)?string; leave it out"),
+        ("null", r"part-001.parquet, row 5: column 'b': a value is missing"),
+        ("infinite", r"part-001.parquet, row 6: column 'c': expected finite numbers, found inf"),
+        ("label", r"part-001.parquet, row 7: column 'y': a value is missing"),
+        ("truncated", r"part-001.parquet.*; write this file again, or take it out of the folder"),
+    ],
+)
+def test_faults_name_the_file(fault: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ParquetError, match=message):
+        for _ in ParquetRows(broken(tmp_path, fault), "id", "y").blocks():
+            pass
+
+
+def test_other_faults(tmp_path: Path) -> None:
+    with pytest.raises(ParquetError, match="no such file or folder"):
+        ParquetRows(tmp_path / "no", "id", "y")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ParquetError, match="there is no Parquet file in this folder"):
+        ParquetRows(tmp_path / "empty", "id", "y")
+    folder = write(table(), tmp_path / "data")
+    with pytest.raises(ParquetError, match="there is no column 'usr'; it has 'id', 'a'"):
+        ParquetRows(folder, "usr", "y")
+    rows = ParquetRows(folder, "id", "y")
+    with pytest.raises(ValueError, match="y: expected None with a dataset"):
+        MetaRegressor().fit(rows, [1.0])
+    with pytest.raises(ValueError, match="no inner='erm'"):
+        MetaRegressor(reg=1.0, step=1.0, inner="erm").fit(rows)
+    with pytest.raises(ValueError, match="group: expected 'id'"):
+        MetaRegressor(group="user").fit(rows)
+    with pytest.raises(ValueError, match="keep_path"):
+        learn_bias(rows, 1.0, 1.0, keep_path=True)
+    assert pickle.loads(pickle.dumps(rows)) == rows
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    frame = table()
+    told: list[int] = []
+    folder = write(frame, tmp_path)
+    rows = ParquetRows(folder, "id", "y", batch_rows=50, callback=told.append)
+    MetaRegressor().fit(rows)
+    assert told[-1] == len(frame)
+    assert told == sorted(told)
+    assert len(told) > 3
