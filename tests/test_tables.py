@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import needs_browser, open_page
+from datasets_on_disk import read as read_folder
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
@@ -188,6 +189,43 @@ def test_files_that_are_not_there_or_not_tables(tmp_path: Path) -> None:
     said = run("fit", lone, *ASKED, "--out", tmp_path / "lone")[1]
     assert "30 of 30 groups have one row" in said
     assert "shots: 0 tasks have more than 8 rows" in run("diagnose", lone, *ASKED)[2]
+
+
+def test_datasets_are_read_in_batches(tmp_path: Path) -> None:
+    frame = table().sort_values("user", kind="stable")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for k in range(3):
+        write(frame.iloc[k * 100 : (k + 1) * 100], folder / f"{k}.parquet")
+    code, said, _ = run("fit", folder, *ASKED, "--out", tmp_path / "model", "--batch-rows", 37)
+    assert code == 0
+    whole = MetaRegressor().fit(frame[["age", "price"]], frame["y"], groups=frame["user"])
+    model = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(model.bias_, whole.bias_)
+    assert "0 entities with own weights" in said
+    asked = [tmp_path / "model", folder, "--target", "y"]
+    code, said, _ = run("adapt", *asked, "--out", tmp_path / "weights")
+    assert code == 0
+    assert "weights of 30 tasks" in said
+    weights = read_folder(tmp_path / "weights" / "weights").set_index("user")
+    user = frame["user"].iloc[0]
+    np.testing.assert_allclose(weights.loc[user, ["age", "price"]], whole.weights_of(user))
+    code, said, _ = run("predict", *asked, "--out", tmp_path / "found", "--keep", "age")
+    assert code == 0
+    found = read_folder(tmp_path / "found" / "predictions")
+    expected = whole.predict(frame[["age", "price"]], groups=frame["user"])
+    np.testing.assert_allclose(found["prediction"], expected)
+    assert found.columns.tolist() == ["user", "age", "prediction"]
+    said = run("predict", tmp_path / "model", folder, "--out", tmp_path / "x")[2]
+    assert "--target: a dataset's tasks are adapted" in said
+    code, _, said = run("adapt", *asked, "--out", tmp_path / "weights")
+    assert code == 2
+    assert "exists and is not empty; give another folder" in said
+    (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:99])
+    code, _, said = run("fit", folder, *ASKED, "--out", tmp_path / "other")
+    assert code == 2
+    assert "1.parquet" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_for_real(tmp_path: Path) -> None:

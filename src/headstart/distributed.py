@@ -27,7 +27,7 @@ from headstart.rounds import Bounds, Loading, sum_part
 from headstart.selection import Pair, Selection, select_online
 from headstart.tasks import Tasks
 
-PATIENCE = 15.0  # seconds to wait for a scheduler, and for the first worker
+PATIENCE = 10.0  # seconds to wait for a scheduler, and for the first worker
 RETRIES = 2  # of a task that failed; one whose worker died is run again anyway
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, feather, parquet
 
 from headstart._files import write_aside
+from headstart.parquet import INDEX
 
 Column = Any  # a chunked array, whose stubs do not know what it can be made of
 
@@ -73,7 +74,8 @@ def read_columns(
     table: pa.Table, group: str, target: str, features: list[str] | None = None
 ) -> Columns:
     """Features as numbers, target and ids: the features are all other columns if none are named."""
-    named = features or [c for c in table.column_names if c not in (group, target)]
+    others = [c for c in table.column_names if c not in (group, target)]
+    named = features or [c for c in others if not c.startswith(INDEX)]
     for column in (group, target, *named):
         find_column(table, column)
     if not named:

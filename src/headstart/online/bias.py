@@ -74,6 +74,13 @@ class Bias(NamedTuple):
             )
 
 
+def task_cuts(entity: Counts) -> Counts:
+    """Where the tasks begin, and where the last ends; rows without an id are one each."""
+    if len(entity) == 0:
+        return np.zeros(1, np.int64)
+    return np.flatnonzero(np.r_[True, (entity[1:] != entity[:-1]) | (entity[1:] < 0), True])
+
+
 def follow_runs(
     run: Counts, goes_on: bool, counts: Counts, entity_of: Counts
 ) -> tuple[Counts, Counts]:

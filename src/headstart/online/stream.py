@@ -40,6 +40,7 @@ from headstart.online.bias import (
     lone_row,
     meta_step,
     metric_now,
+    task_cuts,
 )
 from headstart.sgd.one_pass import AVERAGE, LAST, POLY, subgradient
 
@@ -330,7 +331,7 @@ class Stream:
         known = entities._replace(starts=self.bias.mean.astype(X.dtype)[None, :])
         metrics = np.full(len(y), self.bias.scale**2 if pace.metric == FOLLOW else pace.metric)
         kind = PREDICTORS[self.predictor]
-        cuts = np.flatnonzero(np.r_[True, entity[1:] != entity[:-1], True])
+        cuts = task_cuts(entity)
         run_blocks(
             lambda first, last: _train_rows(
                 X, y, entity, metrics, objective, kind, known, cuts[first], cuts[last]

@@ -21,6 +21,7 @@ from headstart.online.bias import (
     Pace,
     follow_runs,
     metric_now,
+    task_cuts,
 )
 from headstart.online.candidates import CANDIDATES, Tuning, choose_by_held_out, leading_step
 from headstart.online.tuned import TunedEntities, TunedTasks, close_task, train_rows, tune_rows
@@ -98,7 +99,7 @@ class TunedStream:
         The last tasks, a share `held_out` of all, only choose the step size.
         """
         self._open_slots(2)
-        cuts = _task_cuts(entity)
+        cuts = task_cuts(entity)
         kept = len(cuts) - 1 - math.ceil(held_out * (len(cuts) - 1))
         end = cuts[kept]
         known, state = self.entities, (self.bias, self.tasks, self.tuning)
@@ -161,7 +162,7 @@ class TunedStream:
     ) -> None:
         start, metric = self.bias.mean, metric_now(self.bias, pace)
         eta = leading_step(self.bias, self.tuning, pace)
-        cuts = _task_cuts(entity)
+        cuts = task_cuts(entity)
         run_blocks(
             lambda first, last: train_rows(
                 *(X, y, entity, objective, start, eta, metric, entities),
@@ -178,11 +179,6 @@ class TunedStream:
             for new, kept in zip(grown, old, strict=True):
                 new[:n_open] = kept[:n_open]
             self.tasks = grown
-
-
-def _task_cuts(entity: Counts) -> Counts:
-    """Where the tasks begin, and where the last ends; rows without an id are one each."""
-    return np.flatnonzero(np.r_[True, (entity[1:] != entity[:-1]) | (entity[1:] < 0), True])
 
 
 def _no_tasks(width: int, slots: int = 0) -> TunedTasks:

@@ -3,11 +3,12 @@
 from headstart.parquet.blocks import Block
 from headstart.parquet.cluster import clustered, grouped
 from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
-from headstart.parquet.rows import ParquetError, ParquetRows
+from headstart.parquet.rows import INDEX, ParquetError, ParquetRows
 
 __all__ = [
     "ParquetRows",
     "ParquetError",
+    "INDEX",
     "Block",
     "clustered",
     "grouped",

@@ -31,6 +31,7 @@ from headstart.parquet.interleave import interleave
 from headstart.tasks import TaskSet
 
 Item = TypeVar("Item")
+INDEX = "__index_level_"  # what pandas calls an index it was not asked to write
 AHEAD = 4  # batches read before they are asked for
 
 # Without buffers for whole files, which are slower here and take ten times the memory.
@@ -103,7 +104,7 @@ class ParquetRows:
         names = self.features
         if names is None:
             taken = (self.group, self.target, self.key)
-            names = [name for name in self.schema.names if name not in taken]
+            names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
         object.__setattr__(self, "features", tuple(names))
         for name in self.columns:
             if name not in self.schema.names:

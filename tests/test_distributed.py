@@ -1,0 +1,307 @@
+"""The same jobs on a real cluster of processes, with workers killed in the middle of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from datasets_on_disk import NAMES, read, table, write
+from distributed import Client, LocalCluster
+from typer.testing import CliRunner
+
+from headstart import MetaRegressor, diagnose, select_online
+from headstart.cli import app
+from headstart.distributed import (
+    ClusterError,
+    ClusterParts,
+    connect,
+    executor,
+    select_spread,
+    watching,
+)
+from headstart.environments import RegressionEnvironment
+from headstart.jobs import adapt_all
+from headstart.parquet import ParquetRows, plan_partitions
+from headstart.rounds import Loading, LocalParts, learn_rounds
+from headstart.training import fit_rounds
+
+pytestmark = [
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with LocalCluster(  # type: ignore[no-untyped-call]
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    with Client(cluster, set_as_default=False) as found:  # type: ignore[no-untyped-call]
+        found.wait_for_workers(2, timeout=60)
+        yield found
+
+
+def kill_a_worker(client: Any) -> None:
+    pids = client.run(os.getpid)
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+
+def kill_a_busy_worker(client: Any) -> Callable[[], list[str]]:
+    """Wait until a worker is at work, then kill it; gives a function that says which it was."""
+    pids = client.run(os.getpid)
+
+    def act() -> None:
+        for _ in range(2000):
+            busy = [worker for worker, tasks in client.processing().items() if tasks]
+            if busy and busy[0] in pids:
+                time.sleep(0.05)
+                os.kill(pids[busy[0]], signal.SIGKILL)
+                killed.append(busy[0])
+                return
+            time.sleep(0.005)
+
+    killed: list[str] = []
+    thread = threading.Thread(target=act)
+    thread.start()
+
+    def which() -> list[str]:
+        thread.join()
+        return killed
+
+    return which
+
+
+def once(action: Callable[[], object], after: int) -> Callable[[int, int], None]:
+    """A callback that acts when so much is done, one time."""
+    waiting = [action]
+
+    def tell(done: int, _: int) -> None:
+        if done >= after and waiting:
+            waiting.pop()()
+
+    return tell
+
+
+def dataset(folder: Path, scattered: bool = False, n_tasks: int = 300) -> ParquetRows:
+    frame = table(n_tasks)
+    if scattered:
+        frame = frame.sample(frac=1.0, random_state=0)
+    return ParquetRows(write(frame, folder, [333, 334, 900], 97), "id", "y", batch_rows=50)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_adapt(client: Any, tmp_path: Path, scattered: bool, killed: bool) -> None:
+    rows = dataset(tmp_path / "in", scattered)
+    model = MetaRegressor().fit(rows)
+    callback = once(lambda: kill_a_worker(client), 200) if killed else None
+    there = adapt_all(
+        *(model, rows, tmp_path / "there"),
+        predictions=True,
+        partition_rows=90,
+        executor=executor(connect(client)),
+        callback=callback,
+    )
+    here = adapt_all(model, rows, tmp_path / "here", predictions=True, partition_rows=90)
+    assert there[1:] == here[1:]
+    for what in ("weights", "predictions"):
+        found = read(tmp_path / "there" / what)
+        pd.testing.assert_frame_equal(found, read(tmp_path / "here" / what))
+    assert len(read(tmp_path / "there" / "weights")) == 300
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_rounds(client: Any, tmp_path: Path, killed: bool) -> None:
+    rows = dataset(tmp_path)
+    loading, partitions = Loading(rows), plan_partitions(rows, 200)
+    callback = once(lambda: kill_a_worker(client), 100) if killed else None
+    parts = ClusterParts(connect(client), loading, partitions)
+    there = learn_rounds(parts, 3, 0.5, 0.2, batch_size=24, callback=callback)
+    local = LocalParts([loading.load(p) for p in partitions])
+    here = learn_rounds(local, 3, 0.5, 0.2, batch_size=24)
+    np.testing.assert_array_equal(there.total, here.total)
+    assert there.steps == here.steps > 5
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_selection(client: Any, killed: bool) -> None:
+    draw, rng = RegressionEnvironment(n_features=10).draw, np.random.default_rng(0)
+    valid, test = (draw(60, 30, rng).tasks.split_rows(10) for _ in range(2))
+    given: tuple[Any, ...] = (draw(400, 10, rng).tasks, valid, test)
+    grid: Any = np.logspace(-3, 2, 6)
+    connect(client)
+    killer = kill_a_busy_worker(client) if killed else None
+    train, valid, test = given
+    there = select_spread(client, train, valid, test, grid, grid)
+    assert killer is None or killer()
+    here = select_online(train, valid, test, grid, grid)
+    for name in ("tasks", "reg", "step"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    for name in ("validation_loss", "bias", "test_loss"):
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-10)
+
+
+def test_an_estimator_in_rounds(client: Any, tmp_path: Path) -> None:
+    rows = dataset(tmp_path / "in", scattered=True)
+    there = fit_rounds(MetaRegressor(), rows, client=client, batch_size=16, folder=tmp_path / "f")
+    here = fit_rounds(MetaRegressor(), rows, batch_size=16)
+    assert there.get_params() == here.get_params()
+    np.testing.assert_array_equal(there.bias_, here.bias_)
+
+
+def test_diagnosis(client: Any) -> None:
+    frame = table(40)
+    given = (frame[NAMES], frame["y"], frame["id"])
+    there = diagnose(*given, shots=4, executor=executor(client))
+    assert str(there) == str(diagnose(*given, shots=4))
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "headstart is not installed there; install"),
+        ("0.0.9", "has headstart 0.0.9, here it"),
+    ],
+)
+def test_other_workers_are_refused(client: Any, found: str | None, message: str) -> None:
+    def change() -> None:  # in here it is sent as it is, not by name
+        import importlib.metadata as there
+
+        def version(distribution_name: str) -> str:
+            if found is None:
+                raise there.PackageNotFoundError(distribution_name)
+            return found
+
+        there.version = version
+
+    worker = next(iter(client.run(os.getpid)))
+    client.run(change, workers=[worker])
+    with pytest.raises(ClusterError, match=f"{worker}: {message}"):
+        connect(client)
+    os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+    while worker in client.nthreads():  # its nanny starts another one
+        time.sleep(0.1)
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(ClusterError, match="no scheduler answers there"):
+        connect("tcp://127.0.0.1:9")
+
+
+class Outside:
+    """A scheduler and a worker in processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        note = folder / "scheduler.json"
+        note.unlink(missing_ok=True)
+        module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.scheduler = subprocess.Popen(
+            [*module, "--port", "0", "--no-dashboard", "--scheduler-file", str(note)], **quiet
+        )
+        for _ in range(300):
+            if note.exists() and note.stat().st_size:
+                break
+            time.sleep(0.1)
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
+        self.worker = subprocess.Popen(
+            [*worker, "--nthreads", "1", "--scheduler-file", str(note), "--death-timeout", "30"],
+            cwd=folder,
+            **quiet,
+        )
+        self.address = str(json.loads(note.read_text())["address"])
+
+    def stop(self) -> None:
+        for process in (self.worker, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_a_lost_scheduler_is_said_and_the_last_round_kept(tmp_path: Path) -> None:
+    rows = dataset(tmp_path / "in", n_tasks=600)
+    kept = tmp_path / "kept"
+    settings: dict[str, Any] = {"batch_size": 8, "folder": kept, "partition_rows": 400}
+    model = MetaRegressor(reg=0.5, step=0.2)
+    one = Outside(tmp_path)
+    try:
+        with pytest.raises(ClusterError, match=f"scheduler was lost; the last saved .* {kept}"):
+            fit_rounds(
+                model, rows, client=one.address, callback=once(one.scheduler.kill, 300), **settings
+            )
+    finally:
+        one.stop()
+    told: list[int] = []
+    again = fit_rounds(model, rows, callback=lambda done, _: told.append(done), **settings)
+    assert told[0] > 100
+    whole = fit_rounds(model, rows, batch_size=8, partition_rows=400)
+    np.testing.assert_array_equal(again.bias_, whole.bias_)
+
+
+def test_watching_leaves_the_faults_of_files_alone(client: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), watching(client):
+        (tmp_path / "no").read_text()
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("client")
+def test_the_command_line(cluster: Any, tmp_path: Path) -> None:
+    at = ["--scheduler", cluster.scheduler_address]
+    dataset(tmp_path / "in")
+    asked = [tmp_path / "in", "--group", "id", "--target", "y"]
+    code, _, said = run("fit", *asked, "--out", tmp_path / "model", "--batch-size", 16, *at)
+    assert code == 0, said
+    model = ["--target", "y", *at, "--out"]
+    code, told, said = run("adapt", tmp_path / "model", tmp_path / "in", *model, tmp_path / "w")
+    assert code == 0, said
+    assert "weights of 300 tasks" in told
+    assert len(read(tmp_path / "w" / "weights")) == 300
+    code, told, said = run("predict", tmp_path / "model", tmp_path / "in", *model, tmp_path / "p")
+    assert code == 0, said
+    assert len(read(tmp_path / "p" / "predictions")) == len(table(300))
+    one = write(table(40), tmp_path / "one") / "part-000.parquet"
+    code, told, said = run("diagnose", one, "--group", "id", "--target", "y", "--shots", 4, *at)
+    assert code == 0, said
+    assert "verdict:" in told
+    small = ["synthetic-regression", "--seeds", 2, "--tasks", 5, "--methods", "itl-sgd,ltl-sgd-sgd"]
+    code, _, said = run("reproduce", *small, "--out", tmp_path / "there", *at)
+    assert code == 0, said
+    assert run("reproduce", *small, "--out", tmp_path / "here")[0] == 0
+    curves = "synthetic-regression/curves.csv"
+    assert (tmp_path / "there" / curves).read_text() == (tmp_path / "here" / curves).read_text()
+    code, _, said = run("fit", *asked, "--out", tmp_path / "m", "--scheduler", "tcp://127.0.0.1:9")
+    assert code == 2
+    assert "no scheduler answers there" in said
+
+
+def test_reproduce_survives_a_killed_worker(client: Any, tmp_path: Path, cluster: Any) -> None:
+    small = ["synthetic-regression", "--seeds", 3, "--tasks", 60, "--methods", "ltl-sgd-sgd"]
+    killer = kill_a_busy_worker(client)
+    code, _, said = run(
+        "reproduce", *small, "--out", tmp_path / "a", "--scheduler", cluster.scheduler_address
+    )
+    assert code == 0, said
+    assert killer()
+    assert run("reproduce", *small, "--out", tmp_path / "b")[0] == 0
+    curves = "synthetic-regression/curves.csv"
+    assert (tmp_path / "a" / curves).read_text() == (tmp_path / "b" / curves).read_text()
