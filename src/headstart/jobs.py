@@ -38,6 +38,7 @@ from headstart.parquet import (
 )
 from headstart.plain import to_plain
 
+ROW_GROUP = 1 << 16  # rows of the files that are written
 EXTRA = ["intercept", "rows"]  # columns of the weights beside the features
 
 
@@ -116,7 +117,7 @@ class _Writer:
     """A Parquet file written aside, a row group at a time, and put in its place at the end."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.waiting = path, list[pa.Table]()
         self.file: Any = None
         self.aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
@@ -125,13 +126,24 @@ class _Writer:
         return self
 
     def write(self, table: pa.Table) -> None:
+        """Add rows; small tables are gathered, because a row group has a cost of its own."""
+        self.waiting.append(table)
+        if sum(map(len, self.waiting)) >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self.waiting:
+            return
         if self.file is None:
             self.file = parquet.ParquetWriter(
-                self.aside, table.schema, compression="lz4", use_dictionary=False
+                self.aside, self.waiting[0].schema, compression="lz4", use_dictionary=False
             )
-        self.file.write_table(table)
+        self.file.write_table(pa.concat_tables(self.waiting), row_group_size=2 * ROW_GROUP)
+        self.waiting = []
 
     def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._flush()
         if self.file is not None:
             self.file.close()
         if kind is None and self.file is not None:

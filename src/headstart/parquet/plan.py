@@ -14,7 +14,7 @@ from pyarrow import parquet
 from headstart.parquet.blocks import Block, make_block, part_of, plain
 from headstart.parquet.rows import ParquetError, ParquetRows, Piece, unreadable
 
-PARTITION_ROWS = 1 << 18
+PARTITION_ROWS = 1 << 20
 FEW = 1 << 12  # rows, when most likely a few are wanted
 
 Place = tuple[str, tuple[int, ...]]  # row groups of a file
@@ -129,12 +129,14 @@ def read_partition(
 
 def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterator[Any]:
     """Rows of the partition's row groups but for those of a task that began earlier."""
+    begun = partition.low is not None
     for place in partition.own:
         for batch in _read(rows, place, columns):
-            if partition.low is None:
+            keys = plain(batch.column(rows.key or rows.group)) if begun else None
+            begun = keys is not None and len(keys) > 0 and keys[0].as_py() == partition.low
+            if keys is None or not begun:
                 yield batch
                 continue
-            keys = plain(batch.column(rows.key or rows.group))
             mine = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
             yield batch.filter(pc.fill_null(mine, True))
 
@@ -157,7 +159,12 @@ def _read(rows: ParquetRows, place: Place, columns: list[str]) -> Iterator[Any]:
     try:
         part = rows.fragments[path].subset(row_group_ids=list(numbers))
         yield from part.to_batches(
-            schema=rows.schema, columns=columns, batch_size=rows.batch_rows, use_threads=False
+            schema=rows.schema,
+            columns=columns,
+            batch_size=rows.batch_rows,
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=False,
         )
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None

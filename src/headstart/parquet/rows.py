@@ -32,7 +32,7 @@ from headstart.tasks import TaskSet
 
 Item = TypeVar("Item")
 INDEX = "__index_level_"  # what pandas calls an index it was not asked to write
-AHEAD = 4  # batches read before they are asked for
+AHEAD = 2  # batches read before they are asked for
 
 # Without buffers for whole files, which are slower here and take ten times the memory.
 FORMAT = ds.ParquetFileFormat(
@@ -95,7 +95,7 @@ class ParquetRows:
     group: str
     target: str
     features: Sequence[str] | None = None
-    batch_rows: int = 1 << 15
+    batch_rows: int = 1 << 16
     key: str | None = None
     callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
 
