@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench quality clean
+.PHONY: reproduce test lint bench growth quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
 
 test: lint examples/data/ready
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -20,6 +20,9 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
+
+growth: .venv/ready
+	$(BIN)/python benchmarks/growth.py
 
 quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py

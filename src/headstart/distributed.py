@@ -113,12 +113,15 @@ class ClusterParts:
         """Sums of meta-gradients at h of some tasks of each, in order."""
         busy = [k for k, (first, last) in enumerate(bounds) if last > first]
         found: list[Vector] = self._client.gather(
-            [
-                self._client.submit(
-                    sum_part, self._parts[k], h, bounds[k], objective, pure=False, retries=RETRIES
-                )
-                for k in busy
-            ]
+            self._client.map(
+                sum_part,
+                [self._parts[k] for k in busy],
+                [h] * len(busy),
+                [bounds[k] for k in busy],
+                [objective] * len(busy),
+                pure=False,
+                retries=RETRIES,
+            )
         )
         return found
 

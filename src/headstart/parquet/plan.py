@@ -157,7 +157,7 @@ def _read(rows: ParquetRows, place: Place, columns: list[str]) -> Iterator[Any]:
     """Batches of row groups."""
     path, numbers = place
     try:
-        part = rows.fragments[path].subset(row_group_ids=list(numbers))
+        part = rows.files[path].subset(row_group_ids=list(numbers))
         yield from part.to_batches(
             schema=rows.schema,
             columns=columns,

@@ -168,11 +168,15 @@ class ParquetRows:
         return sum(piece.rows for piece in self.pieces)
 
     @cached_property
+    def files(self) -> dict[str, Any]:
+        """The files by name, as they are found, unopened."""
+        return {fragment.path: fragment for fragment in self.dataset.get_fragments()}
+
+    @cached_property
     def fragments(self) -> dict[str, Any]:
         """The files by name, each with the columns that are asked for."""
-        found = {fragment.path: fragment for fragment in self.dataset.get_fragments()}
         inside = set(self.dataset.schema.names)
-        for path, fragment in found.items():
+        for path, fragment in self.files.items():
             try:
                 have = fragment.physical_schema
             except (pa.ArrowInvalid, OSError) as error:
@@ -192,7 +196,7 @@ class ParquetRows:
                         f"{path}: column {name!r} is {kind}, in other files {wanted}; write "
                         "this file again with the same type"
                     )
-        return found
+        return self.files
 
     @cached_property
     def pieces(self) -> list[Piece]:
