@@ -88,13 +88,13 @@ class IdIndex:
         named = keys
         if missing.any():
             named = [key for key, absent in zip(keys, missing, strict=True) if not absent]
-        if not known:
-            known.update(zip(named, range(len(named)), strict=True))
-            if len(known) == len(keys):  # all different, as the ids of tasks lying together are
-                return list(range(len(keys)))
-            known.clear()
-        new = dict.fromkeys(key for key in named if key not in known)
-        known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
+        count = len(known)
+        if known.keys().isdisjoint(named) and len(set(named)) == len(keys):
+            places = range(count, count + len(keys))  # all new and different, as tasks in turn are
+            known.update(zip(keys, places, strict=True))
+            return list(places)
+        new = dict.fromkeys([key for key in named if key not in known])
+        known.update(zip(new, range(count, count + len(new)), strict=True))
         return self.find(keys)
 
 

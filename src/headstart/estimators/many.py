@@ -40,7 +40,7 @@ from headstart.online import (
     predictions,
     sureness,
 )
-from headstart.tasks import TaskSet, TaskStream
+from headstart.tasks import TaskSet
 
 Counts = NDArray[np.int64]
 
@@ -97,7 +97,7 @@ class Meta(Estimator):
             Whose row it is; not needed with `group`. A row without an id (None, NaN, or all
             rows if there are no groups) is a task of its own.
         """
-        if isinstance(X, TaskStream):
+        if hasattr(X, "task_sets"):  # cheaper for single rows than asking for TaskStream
             fit_dataset(self, X, y, groups)
             return self
         objective, pace = self._objective(), self._pace(moving_on=True)
@@ -124,7 +124,7 @@ class Meta(Estimator):
         return self
 
     def _go_on(self, X: Any, y: Any, groups: Any = None, classes: ArrayLike | None = None) -> Self:
-        if isinstance(X, TaskStream):
+        if hasattr(X, "task_sets"):  # cheaper for single rows than asking for TaskStream
             feed_dataset(self, X, y, groups)
             return self
         objective, pace = self._objective(), self._pace(moving_on=self.task_size is None)
