@@ -184,7 +184,7 @@ def quality_per_task() -> None:
 
 def _cluster(workers: int) -> Any:
     return LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
 
 
