@@ -144,6 +144,22 @@ def test_files_that_change_meanwhile_are_noticed(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "index.json").exists()
 
 
+def test_ids_that_are_dates(tmp_path: Path) -> None:
+    frame = table()
+    frame["id"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["id"], unit="D")
+    rows = ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
+    model = fitted(frame)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        adapt_all(model, rows, out, partition_rows=50, executor=Stopping(2))
+    assert adapt_all(model, rows, out, partition_rows=50).tasks == 60
+    found = read(out / "weights").set_index("id")
+    key = frame["id"].iloc[0]
+    np.testing.assert_allclose(
+        found.loc[key][NAMES].to_numpy(float), model.weights_of(key.to_pydatetime())
+    )
+
+
 def test_names_that_would_be_taken_twice(tmp_path: Path) -> None:
     frame = table().rename(columns={"a": "rows"})
     model = MetaRegressor().fit(frame[["rows", "b", "c"]], frame["y"], groups=frame["id"])

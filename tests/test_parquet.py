@@ -281,6 +281,18 @@ def test_other_faults(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(rows)) == rows
 
 
+def test_empty_files_and_no_rows(tmp_path: Path) -> None:
+    frame = table()
+    write(frame, tmp_path / "some", [0, 100, 100, len(frame)])  # of five files three are empty
+    rows = ParquetRows(tmp_path / "some", "id", "y")
+    assert_same_bias(MetaRegressor().fit(rows), in_memory(frame))
+    taken = [len(b.y) for p in plan_partitions(rows, 50) for b, _ in read_partition(rows, p)]
+    assert sum(taken) == len(frame)
+    nothing = ParquetRows(write(frame.iloc[:0], tmp_path / "none"), "id", "y")
+    with pytest.raises(ParquetError, match="there are no rows in it"):
+        MetaRegressor().fit(nothing)
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     frame = table()
     told: list[int] = []

@@ -36,7 +36,7 @@ from headstart.parquet import (
     plan_partitions,
     read_partition,
 )
-from headstart.plain import to_plain
+from headstart.plain import from_plain, to_plain
 
 ROW_GROUP = 1 << 16  # rows of the files that are written
 EXTRA = ["intercept", "rows"]  # columns of the weights beside the features
@@ -94,10 +94,9 @@ class AdaptJob(NamedTuple):
         """Weights of the tasks of a block, and predictions of its rows."""
         entity = block.spread(np.where(block.missing, -1, np.cumsum(~block.missing) - 1))
         ids, known = block.ids.filter(pa.array(~block.missing)), ~block.unlabelled
-        whole = bool(known.all())
-        own = (
-            (block.X, block.y, entity) if whole else (block.X[known], block.y[known], entity[known])
-        )
+        own = block.X, block.y, entity
+        if not known.all():
+            own = block.X[known], block.y[known], entity[known]
         W = weights_after(self.model, *own, len(ids))
         trained = np.bincount(own[2][own[2] >= 0], minlength=len(ids))
         columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(trained)]
@@ -232,7 +231,7 @@ def _note(folder: Path, number: int) -> Path:
 
 def _noted(folder: Path, number: int) -> Part | None:
     path = _note(folder, number)
-    return Part(*json.loads(path.read_text())) if path.exists() else None
+    return Part(*map(from_plain, json.loads(path.read_text()))) if path.exists() else None
 
 
 def _fingerprint(job: AdaptJob, partition_rows: int) -> str:

@@ -78,14 +78,14 @@ def plan_partitions(rows: ParquetRows, partition_rows: int = PARTITION_ROWS) -> 
 
 
 def _cuts(pieces: list[Piece], partition_rows: int) -> Iterator[int]:
-    """Where partitions begin: never inside a task that fills whole row groups."""
+    """Where partitions begin: in row groups in which a task begins."""
     yield 0
-    first, rows = 0, 0
+    rows = 0
     for k, piece in enumerate(pieces):
-        begins = piece.low is not None and pieces[first].low != piece.low
+        begins = k > 0 and piece.high is not None and piece.high != pieces[k - 1].high
         if rows >= partition_rows and begins:
             yield k
-            first, rows = k, 0
+            rows = 0
         rows += piece.rows
     yield len(pieces)
 

@@ -207,17 +207,13 @@ class ParquetRows:
             footer = parquet.read_metadata(path)
             position = footer.schema.names.index(key) if key in footer.schema.names else None
             for number in range(footer.num_row_groups):
-                group, low, high = footer.row_group(number), given.get(key), given.get(key)
-                told = key in given
+                group = footer.row_group(number)
+                low, high, told = given.get(key), given.get(key), key in given
                 if position is not None:
-                    statistics: Any = group.column(position).statistics
-                    told = statistics is not None and (
-                        statistics.has_min_max
-                        or (statistics.has_null_count and statistics.null_count == group.num_rows)
-                    )
-                    if told and statistics.has_min_max:
-                        low, high = statistics.min, statistics.max
+                    low, high, told = _ends(group.column(position).statistics, group.num_rows)
                 found.append(Piece(path, number, group.num_rows, low, high, told))
+        if not any(piece.rows for piece in found):
+            raise ParquetError(f"{self.path}: there are no rows in it")
         return found
 
     def blocks(self, *, reuse: bool = False) -> Iterator[Block]:
@@ -343,6 +339,15 @@ class ParquetRows:
 
     def _file_of(self, row: int) -> str:
         return self.place(0, row).split(", row ")[0]
+
+
+def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
+    """The least and largest key of a row group, and whether its footer tells that much."""
+    if statistics is None:
+        return None, None, rows == 0
+    if statistics.has_min_max:
+        return statistics.min, statistics.max, True
+    return None, None, bool(statistics.has_null_count and statistics.null_count == rows)
 
 
 def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
