@@ -270,6 +270,7 @@ def test_the_command_line(cluster: Any, tmp_path: Path) -> None:
     asked = [tmp_path / "in", "--group", "id", "--target", "y"]
     code, _, said = run("fit", *asked, "--out", tmp_path / "model", "--batch-size", 16, *at)
     assert code == 0, said
+    assert not list(tmp_path.glob(".model*"))  # rounds are kept no longer than they are needed
     model = ["--target", "y", *at, "--out"]
     code, told, said = run("adapt", tmp_path / "model", tmp_path / "in", *model, tmp_path / "w")
     assert code == 0, said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -161,6 +162,14 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
         kept = Path(whole.path)
         assert kept.exists()
     assert not kept.exists()
+
+
+def test_clustering_needs_its_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = table().sample(frac=1.0, random_state=1)
+    rows = ParquetRows(write(frame, tmp_path), "id", "y")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ParquetError, match=r"do not follow each other; sort .* install duckdb"):
+        MetaRegressor().fit(rows)
 
 
 @settings(max_examples=25, deadline=None)

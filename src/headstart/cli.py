@@ -282,7 +282,9 @@ def _describe(model: AnyMeta) -> None:
     for name, value in {**model.bias_by_feature(), "(intercept)": model.intercept_}.items():
         table.add_row(name, f"{value:.4g}")
     console.print(table)
-    console.print(f"{len(model.ids_)} entities with own weights", highlight=False)
+    told = f"{len(model.ids_)} entities with own weights"
+    hint = "" if model.ids_ else "; headstart adapt writes those of a dataset"
+    console.print(told + hint, highlight=False, soft_wrap=True)
 
 
 def _is_text(labels: NDArray[np.generic]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -99,6 +100,7 @@ def fit_dataset(
             folder=kept,
             callback=lambda done, total: bar.update(job, completed=done, total=total),
         )
+    shutil.rmtree(kept, ignore_errors=True)
     return found
 
 
