@@ -70,7 +70,6 @@ def kill_a_busy_worker(client: Any) -> Callable[[], list[str]]:
         for _ in range(2000):
             busy = [worker for worker, tasks in client.processing().items() if tasks]
             if busy and busy[0] in pids:
-                time.sleep(0.05)
                 os.kill(pids[busy[0]], signal.SIGKILL)
                 killed.append(busy[0])
                 return
@@ -110,14 +109,12 @@ def dataset(folder: Path, scattered: bool = False, n_tasks: int = 300) -> Parque
 def test_adapt(client: Any, tmp_path: Path, scattered: bool, killed: bool) -> None:
     rows = dataset(tmp_path / "in", scattered)
     model = MetaRegressor().fit(rows)
-    callback = once(lambda: kill_a_worker(client), 200) if killed else None
+    workers = executor(connect(client))
+    killer = kill_a_busy_worker(client) if killed else None
     there = adapt_all(
-        *(model, rows, tmp_path / "there"),
-        predictions=True,
-        partition_rows=90,
-        executor=executor(connect(client)),
-        callback=callback,
+        *(model, rows, tmp_path / "there"), predictions=True, partition_rows=90, executor=workers
     )
+    assert killer is None or killer()
     here = adapt_all(model, rows, tmp_path / "here", predictions=True, partition_rows=90)
     assert there[1:] == here[1:]
     for what in ("weights", "predictions"):
