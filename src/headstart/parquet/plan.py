@@ -132,8 +132,10 @@ def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterato
     begun = partition.low is not None
     for place in partition.own:
         for batch in _read(rows, place, columns):
+            if batch.num_rows == 0:
+                continue
             keys = plain(batch.column(rows.key or rows.group)) if begun else None
-            begun = keys is not None and len(keys) > 0 and keys[0].as_py() == partition.low
+            begun = keys is not None and keys[0].as_py() == partition.low
             if keys is None or not begun:
                 yield batch
                 continue
