@@ -66,17 +66,30 @@ CACHE_FOLDER = find_cache_folder()
 LANES = {"reassoc", "contract"}
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
+def kernel(function: Callable[P, R], *, within: bool = False) -> Callable[P, R]:
     """Compile `function` without the interpreter lock and keep its machine code on disk."""
-    if CACHE_FOLDER is None:
-        return numba.njit(function, nogil=True, fastmath=LANES, error_model="numpy")
     settings = vars(numba.config)
     before = settings["CACHE_DIR"]
-    settings["CACHE_DIR"] = str(CACHE_FOLDER)
+    settings["CACHE_DIR"] = "" if CACHE_FOLDER is None else str(CACHE_FOLDER)
     try:
-        return numba.njit(function, nogil=True, fastmath=LANES, error_model="numpy", cache=True)
+        return numba.njit(
+            function,
+            nogil=True,
+            fastmath=LANES,
+            error_model="numpy",
+            cache=CACHE_FOLDER is not None,
+            forceinline=within,
+        )
     finally:
         settings["CACHE_DIR"] = before
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that becomes part of its callers.
+
+    For those that take many arrays: handing one over costs as much as a short loop.
+    """
+    return kernel(function, within=True)
 
 
 def run_blocks(work: Callable[[int, int], None], count: int, n_jobs: int) -> None:

@@ -14,5 +14,6 @@ def njit(
     fastmath: bool | set[str] = ...,
     error_model: str = ...,
     cache: bool = ...,
+    forceinline: bool = ...,
 ) -> Callable[P, R]: ...
 def carray(pointer: Any, shape: Any, dtype: Any = ...) -> Any: ...

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from headstart._checks import FloatArray, Vector
-from headstart._jit import kernel, run_blocks
+from headstart._jit import inlined, kernel, run_blocks
 from headstart.losses import Objective
 from headstart.online.bias import (
     CLOSED,
@@ -71,7 +71,7 @@ class Entities(NamedTuple):
     slot: Counts
 
 
-@kernel
+@inlined
 def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, pace: Pace, lam: float) -> None:
     """Take the meta-step of the task in slot s, and put the last slot's task there."""
     n, born = tasks.rows[s], tasks.born[s]
@@ -80,7 +80,8 @@ def _close(bias: Bias, tasks: OpenTasks, slot: Counts, s: int, pace: Pace, lam: 
     bias.counts[OPEN] -= 1
     last = bias.counts[OPEN]
     if s != last:
-        tasks.h[s], tasks.pulls[s] = tasks.h[last], tasks.pulls[last]
+        for j in range(bias.h.size):
+            tasks.h[s, j], tasks.pulls[s, j] = tasks.h[last, j], tasks.pulls[last, j]
         tasks.rows[s], tasks.order[s] = tasks.rows[last], tasks.order[last]
         tasks.entity[s], tasks.born[s] = tasks.entity[last], tasks.born[last]
         slot[tasks.entity[s]] = s
@@ -168,7 +169,8 @@ def _train_rows(
             continue
         a, k = min(e, len(starts) - 1), rows[e]
         if k == 0:
-            weights[e], pulls[e] = starts[a], 0.0
+            for j in range(d + 1):
+                weights[e, j], pulls[e, j] = starts[a, j], 0.0
         scale = 1.0 / (k * objective.lam) if k > 0 else 0.0
         xa, xp = np.float64(starts[a, d]), np.float64(pulls[e, d])
         for j in range(d):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headstart._checks import FloatArray, Vector
-from headstart._jit import kernel
+from headstart._jit import inlined, kernel
 from headstart.losses import Objective
 from headstart.losses.scalar import FIRST_MARGIN_CODE
 from headstart.online.bias import (
@@ -88,7 +88,7 @@ class TunedEntities(NamedTuple):
     slot: Counts
 
 
-@kernel
+@inlined
 def close_task(
     bias: Bias, tasks: TunedTasks, tuning: Tuning, slot: Counts, s: int, pace: Pace
 ) -> None:
@@ -102,9 +102,13 @@ def close_task(
     bias.counts[OPEN] -= 1
     last = bias.counts[OPEN]
     if s != last:
-        tasks.weights[s], tasks.pulls[s] = tasks.weights[last], tasks.pulls[last]
+        for j in range(d + 1):
+            tasks.weights[s, j], tasks.pulls[s, j] = tasks.weights[last, j], tasks.pulls[last, j]
         if tasks.trial[last]:
-            tasks.tried[s], tasks.losses[s] = tasks.tried[last], tasks.losses[last]
+            for q in range(CANDIDATES):
+                tasks.losses[s, q] = tasks.losses[last, q]
+                for j in range(d + 1):
+                    tasks.tried[s, q, j] = tasks.tried[last, q, j]
         tasks.trial[s], tasks.rows[s] = tasks.trial[last], tasks.rows[last]
         tasks.entity[s], tasks.order[s] = tasks.entity[last], tasks.order[last]
         tasks.born[s] = tasks.born[last]
@@ -126,7 +130,7 @@ def _move(X: FloatArray, i: int, w: FloatArray, s: int, length: float, metric: f
     w[s, X.shape[1]] -= length * metric
 
 
-@kernel
+@inlined
 def _open(
     bias: Bias, tasks: TunedTasks, slot: Counts, e: int, own: FloatArray, chosen: bool
 ) -> int:
@@ -144,7 +148,8 @@ def _open(
         for j in range(h.size):
             own[e, j] = total[j] / sums[WEIGHT] if sums[WEIGHT] > 0.0 else h[j]
     if tasks.trial[s]:
-        tasks.losses[s] = 0.0
+        for q in range(CANDIDATES):
+            tasks.losses[s, q] = 0.0
         for j in range(h.size):
             start = total[j] / sums[WEIGHT] if sums[WEIGHT] > 0.0 else h[j]
             for q in range(CANDIDATES):

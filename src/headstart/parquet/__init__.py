@@ -2,8 +2,9 @@
 
 from headstart.parquet.blocks import Block
 from headstart.parquet.cluster import clustered, grouped
+from headstart.parquet.files import ParquetError
 from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
-from headstart.parquet.rows import INDEX, ParquetError, ParquetRows
+from headstart.parquet.rows import INDEX, ParquetRows
 
 __all__ = [
     "ParquetRows",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headstart._checks import FloatArray
 from headstart.tasks import TaskSet
 
+AHEAD = 2  # blocks that are made while one is used
 Array = Any  # of Arrow, whose stubs do not know what it can be made of
 Positions = NDArray[np.int64]
 
@@ -42,21 +43,21 @@ class Block(NamedTuple):
 
 
 class Buffers:
-    """Room for inputs: new for each block, or two in turn, which costs no page faults."""
+    """Room for inputs: new for each block, or a few in turn, which costs no page faults."""
 
     def __init__(self, n_features: int, dtype: type[np.floating[Any]], reuse: bool) -> None:
         self._shape, self._dtype, self._reuse = n_features, dtype, reuse
         self._turn: list[FloatArray] = []
 
     def next(self, rows: int, *, in_turn: bool = True) -> FloatArray:
-        """Room for so many rows; not one of the two if the last has not been handed on."""
-        if not in_turn:
+        """Room for so many rows; not one of the few if the last has not been handed on."""
+        if not in_turn or not self._reuse:
             return np.empty((rows, self._shape), self._dtype)
-        if not self._reuse or len(self._turn) < 2 or len(self._turn[0]) < rows:
-            room = rows + rows // 4 if self._reuse else rows
-            self._turn = [*self._turn[-1:], np.empty((room, self._shape), self._dtype)]
+        if len(self._turn) <= AHEAD or len(self._turn[0]) < rows:
+            self._turn.append(np.empty((rows + rows // 4, self._shape), self._dtype))
+            del self._turn[: -AHEAD - 1]
         else:
-            self._turn.reverse()
+            self._turn.append(self._turn.pop(0))
         return self._turn[-1][:rows]
 
 

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headstart._files import write_aside
-from headstart.parquet.blocks import is_whole, plain, run_starts
-from headstart.parquet.rows import ParquetError, ParquetRows
+from headstart.parquet.blocks import is_whole, run_starts
+from headstart.parquet.files import ParquetError
+from headstart.parquet.rows import ParquetRows
 
 KEY = "__task"  # number of the row in which a task first appears
 MEMORY = "400MB"
@@ -38,11 +39,7 @@ def is_grouped(rows: ParquetRows) -> bool:
     if any(later.low < one.high for one, later in pairwise(pieces)):
         return False
     last: Any = None
-    key = rows.key or rows.group
-    for batch in rows.dataset.to_batches(columns=[key], batch_size=1 << 18):
-        if batch.num_rows == 0:
-            continue
-        keys = plain(batch.column(key))
+    for keys in rows.column(rows.key or rows.group):
         if is_whole(keys) and (last is None or last[1]):
             numbers = keys.to_numpy()
             if np.any(numbers[1:] < numbers[:-1]) or (last is not None and numbers[0] < last[0]):

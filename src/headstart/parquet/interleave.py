@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headstart._checks import FloatArray
 from headstart._jit import kernel
 
-TILE = 64  # rows, which stay in the nearest cache while the columns are gone through
+TILE = 128  # rows, which stay in the nearest caches while the columns are gone through
 
 
 @intrinsic
@@ -28,16 +28,24 @@ def _pointer(_: Any, address: Any) -> Any:
 
 @kernel
 def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
+    """Columns into rows, four at a time because four numbers are written at once; and their sum."""
     n, d = out.shape
-    total = 0.0
+    total, fours = 0.0, d - d % 4
     for first in range(0, n, TILE):
         last = min(first + TILE, n)
-        for j in range(d):
-            column = carray(_pointer(addresses[j]), n, out.dtype)
+        for j in range(0, fours, 4):
+            a = carray(_pointer(addresses[j]), n, out.dtype)
+            b = carray(_pointer(addresses[j + 1]), n, out.dtype)
+            c = carray(_pointer(addresses[j + 2]), n, out.dtype)
+            e = carray(_pointer(addresses[j + 3]), n, out.dtype)
             for i in range(first, last):
-                total += column[i]
+                out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = a[i], b[i], c[i], e[i]
+                total += (a[i] + b[i]) + (c[i] + e[i])
+        for j in range(fours, d):
+            a = carray(_pointer(addresses[j]), n, out.dtype)
             for i in range(first, last):
-                out[i, j] = column[i]
+                out[i, j] = a[i]
+                total += a[i]
     return total
 
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from headstart.parquet.blocks import Block, make_block, part_of, plain
-from headstart.parquet.rows import ParquetError, ParquetRows, Piece, unreadable
+from headstart.parquet.files import ParquetError, batches
+from headstart.parquet.rows import ParquetRows, Piece
 
 PARTITION_ROWS = 1 << 20
 FEW = 1 << 12  # rows, when most likely a few are wanted
+WHOLE = 4  # batches of a row group that is decoded at once when several partitions are read
 
 Place = tuple[str, tuple[int, ...]]  # row groups of a file
 
@@ -131,7 +132,8 @@ def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterato
     """Rows of the partition's row groups but for those of a task that began earlier."""
     begun = partition.low is not None
     for place in partition.own:
-        for batch in _read(rows, place, columns):
+        tables = rows.read(*place, columns, rows.batch_rows, whole=WHOLE, threads=False)
+        for batch in batches(tables, rows.batch_rows):
             if batch.num_rows == 0:
                 continue
             keys = plain(batch.column(rows.key or rows.group)) if begun else None
@@ -146,37 +148,10 @@ def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterato
 def _after(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterator[Any]:
     """The rest of the last task: the first rows of the row groups that follow."""
     for place in partition.after:
-        for batch in _peek(rows, place, columns):
+        for batch in batches(rows.read(*place, columns, FEW, whole=0, threads=False), FEW):
             keys = plain(batch.column(rows.key or rows.group))
             mine: Any = pc.equal(keys, pa.scalar(partition.high, keys.type))
             rest = batch.filter(mine)
             yield rest
             if rest.num_rows < batch.num_rows:
                 return
-
-
-def _read(rows: ParquetRows, place: Place, columns: list[str]) -> Iterator[Any]:
-    """Batches of row groups."""
-    path, numbers = place
-    try:
-        part = rows.files[path].subset(row_group_ids=list(numbers))
-        yield from part.to_batches(
-            schema=rows.schema,
-            columns=columns,
-            batch_size=rows.batch_rows,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
-        )
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ParquetError(unreadable(error, path)) from None
-
-
-def _peek(rows: ParquetRows, place: Place, columns: list[str]) -> Iterator[Any]:
-    """The same in small batches, decoded no further than they are asked for."""
-    path, numbers = place
-    with parquet.ParquetFile(path) as file:
-        if set(columns) <= set(file.schema_arrow.names):
-            yield from file.iter_batches(FEW, list(numbers), columns, use_threads=False)
-            return
-    yield from _read(rows, place, columns)  # some are in the names of folders

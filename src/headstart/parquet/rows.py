@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyarrow import parquet
 
 from headstart._checks import FloatArray, check_count
 from headstart.parquet.blocks import (
+    AHEAD,
     Array,
     Block,
     Buffers,
@@ -27,21 +29,17 @@ from headstart.parquet.blocks import (
     part_of,
     plain,
 )
+from headstart.parquet.files import ParquetError, batches, read_ahead, read_file, unreadable
 from headstart.parquet.interleave import interleave
 from headstart.tasks import TaskSet
 
-Item = TypeVar("Item")
 INDEX = "__index_level_"  # what pandas calls an index it was not asked to write
-AHEAD = 2  # batches read before they are asked for
+WHOLE = 16  # batches of a row group that is decoded at once when one reads for all
 
 # Without buffers for whole files, which are slower here and take ten times the memory.
 FORMAT = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
 )
-
-
-class ParquetError(ValueError):
-    """A dataset that cannot be used: which file, what is wrong, what to do."""
 
 
 class Piece(NamedTuple):
@@ -219,13 +217,15 @@ class ParquetRows:
     def blocks(self, *, reuse: bool = False) -> Iterator[Block]:
         """All rows in order, a batch at a time.
 
-        With `reuse` the inputs of a block are overwritten when the one after the next is read.
+        With `reuse` the inputs of a block are overwritten when the next is asked for.
         """
-        return read_ahead(self._blocks(Buffers(self.n_features, self.dtype, reuse)))
+        return read_ahead(self._blocks(Buffers(self.n_features, self.dtype, reuse)), AHEAD)
 
     def _blocks(self, buffers: Buffers) -> Iterator[Block]:
         for batch, row in self._batches():
-            yield self._block(batch, row, buffers.next(batch.num_rows))
+            block = self._block(batch, row, buffers.next(batch.num_rows))
+            del batch
+            yield block
 
     def task_sets(self, multiple: int = 1, *, reuse: bool = False) -> Iterator[TaskSet]:
         """Whole tasks, a batch at a time: as many in each set as a multiple of `multiple`.
@@ -233,7 +233,8 @@ class ParquetRows:
         The last set has what is left. Rows that do not follow each other are clustered first.
         `reuse` is as in `blocks`.
         """
-        return read_ahead(self._task_sets(multiple, Buffers(self.n_features, self.dtype, reuse)))
+        sets = self._task_sets(multiple, Buffers(self.n_features, self.dtype, reuse))
+        return read_ahead(sets, AHEAD)
 
     def _task_sets(self, multiple: int, buffers: Buffers) -> Iterator[TaskSet]:
         from headstart.parquet.cluster import grouped
@@ -245,6 +246,7 @@ class ParquetRows:
                 kept = 0 if waiting is None else len(waiting.y)
                 X = buffers.next(kept + batch.num_rows, in_turn=ready > 0)
                 block = whole._block(batch, row, X[kept:])
+                del batch
                 if block.missing.any():
                     raise ParquetError(
                         f"{self.path}: column {self.group!r}: expected an id in every row, found "
@@ -262,23 +264,39 @@ class ParquetRows:
 
     def _batches(self) -> Iterator[tuple[Any, int]]:
         """Record batches that are not empty, with the number of their first row."""
-        self.pieces  # noqa: B018 - a file that does not belong is told now
-        scanner = self.dataset.scanner(
-            columns=self.columns,
-            batch_size=self.batch_rows,
-            batch_readahead=AHEAD,
-            fragment_readahead=1,
-        )
         row = 0
-        try:
-            for batch in scanner.to_batches():
-                if batch.num_rows:
-                    yield batch, row
-                row += batch.num_rows
-                if self.callback is not None:
-                    self.callback(row)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise ParquetError(unreadable(error, self._file_of(row))) from None
+        for batch in batches(read_ahead(self._tables()), self.batch_rows):
+            yield batch, row
+            row += batch.num_rows
+            del batch
+            if self.callback is not None:
+                self.callback(row)
+
+    def _tables(self) -> Iterator[Any]:
+        for path, pieces in groupby(self.pieces, attrgetter("file")):
+            numbers = [piece.number for piece in pieces]
+            yield from self.read(path, numbers, self.columns, self.batch_rows, whole=WHOLE)
+
+    def read(
+        self,
+        path: str,
+        numbers: Sequence[int],
+        columns: list[str],
+        batch_rows: int,
+        *,
+        whole: int,
+        threads: bool = True,
+    ) -> Iterator[Any]:
+        """Row groups of a file as tables, see `read_file`, with what its folders say."""
+        given = ds.get_partition_keys(self.files[path].partition_expression)
+        told = [name for name in columns if name in given]
+        inside = [name for name in columns if name not in given]
+        for table in read_file(path, numbers, inside, batch_rows, whole=whole, threads=threads):
+            for name in told:
+                value = pa.scalar(given[name], self.schema.field(name).type)
+                table = table.append_column(name, pa.repeat(value, table.num_rows))
+            yield table
+            del table  # or else it would stay in memory while the next is made
 
     def _block(self, batch: Any, first_row: int, X: FloatArray) -> Block:
         self.fill(X, batch, first_row)
@@ -315,11 +333,20 @@ class ParquetRows:
             return np.asarray(column)
         return np.asarray(pc.cast(column, pa.float64()))
 
+    def column(self, name: str) -> Iterator[Array]:
+        """The values of one column, a part at a time, to be used quicker than they are read."""
+        self.pieces  # noqa: B018 - a file that does not belong is told now
+        try:
+            for batch in self.dataset.to_batches(columns=[name], batch_size=1 << 18):
+                if batch.num_rows:
+                    yield plain(batch.column(name))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ParquetError(unreadable(error)) from None
+
     def labels(self) -> NDArray[np.generic]:
         """The different labels there are."""
         found: Array = pa.array([], self.schema.field(self.target).type)
-        for batch in self.dataset.to_batches(columns=[self.target]):
-            column = plain(batch.column(self.target))
+        for column in self.column(self.target):
             found = pc.unique(pa.concat_arrays([plain(found), pc.unique(column)]))
         return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))
 
@@ -337,9 +364,6 @@ class ParquetRows:
             row -= piece.rows
         return str(self.path)
 
-    def _file_of(self, row: int) -> str:
-        return self.place(0, row).split(", row ")[0]
-
 
 def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
     """The least and largest key of a row group, and whether its footer tells that much."""
@@ -350,15 +374,6 @@ def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
     return None, None, bool(statistics.has_null_count and statistics.null_count == rows)
 
 
-def read_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items, the next one being made by a thread while one is used."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
-
-
 def _is_numeric(kind: Any) -> bool:
     return bool(
         pa.types.is_integer(kind)
@@ -366,10 +381,3 @@ def _is_numeric(kind: Any) -> bool:
         or pa.types.is_boolean(kind)
         or pa.types.is_decimal(kind)
     )
-
-
-def unreadable(error: Exception, path: str | None = None) -> str:
-    """What to say of a file that Arrow cannot read."""
-    told = str(error).splitlines()[0]
-    where = "" if path is None or path in told else f"{path}: "
-    return f"{where}cannot be read: {told}; write this file again, or take it out of the folder"
