@@ -250,6 +250,33 @@ def test_a_lost_scheduler_is_said_and_the_last_round_kept(tmp_path: Path) -> Non
     np.testing.assert_array_equal(again.bias_, whole.bias_)
 
 
+def test_a_lost_scheduler_leaves_finished_partitions(tmp_path: Path) -> None:
+    rows = dataset(tmp_path / "in", n_tasks=2000)
+    model, out = MetaRegressor().fit(rows), tmp_path / "out"
+    one = Outside(tmp_path)
+    try:
+        client = connect(one.address)
+        lost = pytest.raises(ClusterError, match="scheduler was lost; what is done stays")
+        with lost, watching(client, "what is done stays"):
+            adapt_all(
+                *(model, rows, out),
+                partition_rows=200,
+                executor=executor(client),
+                callback=once(one.scheduler.kill, 300),
+            )
+        client.close(timeout=2)
+    finally:
+        one.stop()
+    assert not (out / "index.json").exists()
+    done = len(list((out / "done").iterdir()))
+    told: list[int] = []
+    adapt_all(model, rows, out, partition_rows=200, callback=lambda done, _: told.append(done))
+    assert done >= 1
+    assert len(told) == len(plan_partitions(rows, 200)) - done  # the others are not run again
+    adapt_all(model, rows, tmp_path / "whole", partition_rows=200)
+    pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "whole" / "weights"))
+
+
 def test_watching_leaves_the_faults_of_files_alone(client: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), watching(client):
         (tmp_path / "no").read_text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +29,7 @@ from headstart.parquet import (
     read_partition,
 )
 from headstart.parquet.cluster import is_grouped
+from headstart.parquet.files import read_ahead, read_file
 from headstart.parquet.interleave import interleave
 
 
@@ -128,6 +131,47 @@ def test_hive_partitions_and_a_single_file(tmp_path: Path) -> None:
     assert_same_bias(MetaRegressor().fit(by_year), expected)
     one = ParquetRows(write(frame, tmp_path / "one") / "part-000.parquet", "id", "y")
     assert_same_bias(MetaRegressor().fit(one), in_memory(frame))
+
+
+@pytest.mark.parametrize("row_group", [7, 40, 1000])
+def test_a_folder_says_columns_of_short_and_long_row_groups(row_group: int, tmp_path: Path) -> None:
+    frame = table()
+    years = np.where(frame["id"] < 30, 2023, 2024)
+    for year in (2023, 2024):
+        write(frame[years == year], tmp_path / f"year={year}", row_group=row_group)
+    rows = ParquetRows(tmp_path, "year", "y", NAMES, batch_rows=10)
+    expected = MetaRegressor().fit(frame[NAMES], frame["y"], groups=years)
+    assert_same_bias(MetaRegressor().fit(rows), expected)
+    (first, _), *_ = read_partition(rows, plan_partitions(rows, 1)[1])
+    assert first.ids.to_pylist() == [2024]
+
+
+def test_only_short_row_groups_are_decoded_at_once(tmp_path: Path) -> None:
+    frame = table()
+    path = str(write(frame, tmp_path, row_group=40) / "part-000.parquet")
+
+    def sizes(batch_rows: int) -> list[int]:
+        groups = range(len(frame) // 40)
+        tables = read_file(path, groups, ["y"], batch_rows, whole=4, threads=False)
+        return [len(found) for found in tables]
+
+    assert set(sizes(10)) == {40}
+    assert max(sizes(9)) == 9
+    assert max(sizes(100)) == 100  # of several row groups, which are too short for one each
+
+
+def test_no_more_is_made_than_asked_for() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for k in range(20):
+            made.append(k)
+            yield k
+
+    for k, _ in enumerate(read_ahead(items(), 3)):
+        time.sleep(0.01)
+        assert len(made) <= k + 1 + 3
+    assert len(made) == 20
 
 
 def test_tasks_lie_together_or_not(tmp_path: Path) -> None:

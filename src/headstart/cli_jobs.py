@@ -87,7 +87,7 @@ def fit_dataset(
     """Learn the bias, task by task here or in rounds on a cluster."""
     with progress_bar(Console(stderr=True)) as bar, cluster_of(scheduler) as (client, _):
         if client is None:
-            job = bar.add_task("learning", total=rows.n_rows * model.passes, unit="rows")
+            job = bar.add_task("learning", total=rows.n_rows, unit="rows")
             watched = replace(rows, callback=lambda n: bar.update(job, completed=n))
             return model.fit(watched)
         job = bar.add_task("learning in rounds", total=None, unit="tasks")

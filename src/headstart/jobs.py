@@ -10,7 +10,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from itertools import pairwise
@@ -98,7 +98,7 @@ class AdaptJob(NamedTuple):
         if not known.all():
             own = block.X[known], block.y[known], entity[known]
         W = weights_after(self.model, *own, len(ids))
-        trained = np.bincount(own[2][own[2] >= 0], minlength=len(ids))
+        trained = np.add.reduceat(known, block.starts, dtype=np.int64)[~block.missing]
         columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(trained)]
         names = [self.rows.group, *(self.rows.features or ()), *EXTRA]
         scores = np.empty(len(block.X) if self.predictions else 0, block.X.dtype)
@@ -208,9 +208,7 @@ def adapt_all(
         done = [_noted(folder, p.number) for p in partitions]
         parts = {part.number: part for part in done if part is not None}
         todo = [p for p in partitions if p.number not in parts]
-        running: list[Future[Part]] = [pool.submit(job.run, partition) for partition in todo]
-        for future in as_completed(running):
-            part = future.result()
+        for part in pool.map(job.run, todo):
             parts[part.number] = part  # a twin of a partition that was run twice is the same
             if callback is not None:
                 callback(sum(p.rows for p in parts.values()), rows.n_rows)

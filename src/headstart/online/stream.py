@@ -107,7 +107,7 @@ def _learn_rows(
     for i in range(len(y)):
         e = entity[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
-            _close(bias, tasks, slot, 0, pace, objective.lam)
+            _close(bias, tasks, slot, counts[OPEN] - 1, pace, objective.lam)  # the only one
         counts[CURRENT] = e
         mean = count_row(sums, counts, X, i)
         metric = mean if pace.metric == FOLLOW else pace.metric

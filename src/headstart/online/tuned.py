@@ -179,7 +179,7 @@ def tune_rows(
     for i in range(len(y)):
         e, label = entity[i], y[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
-            close_task(bias, tasks, tuning, slot, 0, pace)
+            close_task(bias, tasks, tuning, slot, counts[OPEN] - 1, pace)  # the only one
         counts[CURRENT] = e
         if counts[ROWS] == 0 and pace.metric != 0.0 and not margins and not chosen:
             h[d] = sums[ORIGIN] = label
@@ -215,7 +215,7 @@ def tune_rows(
             pulls[s, d] += u * metric
             rows[s] += 1
         if e < 0:
-            meta_step(bias, pulls, s, 1, counts[STEPS], pace, unit, metric)
+            meta_step(bias, pulls, s, rows[s], counts[STEPS], pace, unit, metric)
             continue
         own_rows[e] += 1
         if len(own) > 0:

@@ -88,8 +88,8 @@ def clustered(rows: ParquetRows, folder: Path, *, in_order: bool = True) -> Parq
         write_aside(
             folder / "rows.parquet",
             lambda aside: engine.execute(
-                f"COPY ({query}) TO {_text(aside)} "
-                f"(FORMAT parquet, COMPRESSION uncompressed, ROW_GROUP_SIZE {ROW_GROUP})"
+                f"COPY ({query}) TO {_text(aside)} (FORMAT parquet, COMPRESSION uncompressed, "
+                f"DICTIONARY_SIZE_LIMIT 1, ROW_GROUP_SIZE {ROW_GROUP})"
             ),
         )
     return replace(rows, path=folder / "rows.parquet", key=KEY if in_order else None)
