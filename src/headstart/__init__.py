@@ -10,6 +10,7 @@ array([4., 2.])
 """
 
 from headstart import theory
+from headstart.adaptation import evaluate_bias, task_weights
 from headstart.diagnosis import Diagnosis, diagnose
 from headstart.erm import ERMResult, biased_erm
 from headstart.estimators import (
@@ -36,10 +37,8 @@ from headstart.meta import (
     BiasResult,
     BiasState,
     continue_bias,
-    evaluate_bias,
     learn_bias,
     start_bias,
-    task_weights,
 )
 from headstart.selection import RegSelection, Selection, select_online, select_reg
 from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual

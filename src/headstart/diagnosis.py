@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from headstart._checks import FloatArray, Vector, check_count, check_generator
+from headstart.adaptation import evaluate_bias, task_weights
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.evaluation import (
     ERRORS,
@@ -34,7 +35,6 @@ from headstart.evaluation import (
     predict_rows,
     read_tasks,
 )
-from headstart.meta import evaluate_bias, task_weights
 from headstart.tasks import TaskSet
 from headstart.theory import fixed_bias, learned_bias
 

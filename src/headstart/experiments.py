@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 
 from headstart._checks import FloatArray, Vector
 from headstart._files import write_aside
+from headstart.adaptation import task_weights
 from headstart.datasets import load_lenk
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
-from headstart.meta import task_weights
 from headstart.selection import select_online, select_reg
 from headstart.tasks import TaskSet
 

@@ -20,31 +20,26 @@ from headstart._checks import (
     FloatArray,
     Vector,
     check_bias,
-    check_choice,
     check_count,
     check_generator,
     check_jobs,
     check_number,
     cores,
 )
-from headstart._jit import kernel, run_blocks
-from headstart.erm import erm_weights
-from headstart.losses import Loss, Objective, get_loss
-from headstart.losses.scalar import phi, score
+from headstart._jit import kernel
+from headstart.adaptation import check_problem
+from headstart.losses import Loss, Objective
 from headstart.minibatch import take_rounds
-from headstart.sgd import PREDICTORS, sgd_pass, sgd_weights
+from headstart.sgd import sgd_pass
 from headstart.tasks import (
-    ORDERS,
     Rows,
     Tasks,
     TaskSet,
     TaskStream,
     as_task_set,
-    check_same_tasks,
     longest,
 )
 
-INNER = ["sgd", "erm"]
 TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
 
 
@@ -173,7 +168,7 @@ def _advance(
     random_state: object,
     n_jobs: int | None,
 ) -> BiasState:
-    _, objective = _checked(tasks, reg, loss, inner)
+    _, objective = check_problem(tasks, reg, loss, inner)
     rate = check_number("step", step, at_least=0.0)
     batch = min(check_count("batch_size", batch_size), len(tasks))
     jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
@@ -191,14 +186,6 @@ def _advance(
             "use a smaller step, a larger reg, or scale the columns of X"
         )
     return BiasState(h, total, state.steps + -(-len(tasks) // batch))
-
-
-def _checked(tasks: TaskSet, reg: float, loss: str | Loss, inner: str) -> tuple[Loss, Objective]:
-    check_choice("inner", inner, INNER)
-    chosen = get_loss(loss)
-    objective = chosen.regularised(reg)
-    chosen.check_labels(tasks.y, tasks.place)
-    return chosen, objective
 
 
 def learn_bias(
@@ -301,107 +288,3 @@ def _learn_stream(
         state = continue_bias(state, some, reg, step, loss, inner, batch, order, rng, n_jobs)
         kept = some.X.dtype
     return BiasResult(state.bias.astype(kept), state.last.astype(kept), path=None)
-
-
-def task_weights(
-    tasks: Tasks,
-    bias: ArrayLike,
-    reg: float,
-    loss: str | Loss = "absolute",
-    inner: str = "sgd",
-    predictor: str = "average",
-    order: str = "stream",
-    random_state: object = None,
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """The weights of every task after the inner algorithm from one bias.
-
-    Parameters
-    ----------
-    tasks : TaskSet, or list of pairs (X, y)
-    bias : array-like of shape (d,)
-    reg, loss, inner, order, random_state
-        As in `learn_bias`.
-    predictor : {"average", "last", "suffix", "poly"}
-        What Algorithm 1 returns, see `weights_from_dual`; of no meaning for ``"erm"``.
-    n_jobs : int, optional
-        Threads over the tasks; -1 for all cores.
-
-    Returns
-    -------
-    array of shape (tasks, d)
-
-    Examples
-    --------
-    >>> print(task_weights([([[1.0]], [2.0])], bias=[1.0], reg=0.5, inner="erm"))
-    [[2.]]
-    """
-    task_set = as_task_set(tasks)
-    _, objective = _checked(task_set, reg, loss, inner)
-    check_choice("predictor", predictor, PREDICTORS)
-    check_choice("order", order, ORDERS)
-    h, jobs = check_bias("bias", bias, task_set.n_features), check_jobs(n_jobs)
-    if inner == "erm":
-        return erm_weights(task_set, h, objective, n_jobs=jobs)
-    return sgd_weights(task_set, h, objective, predictor, order, random_state, jobs)
-
-
-@kernel
-def _query_loss(
-    rows: Rows, code: int, c: float, W: FloatArray, first: int, last: int, out: Vector
-) -> None:
-    X, y = rows.X, rows.y
-    for t in range(first, last):
-        begin, end = rows.offsets[t], rows.offsets[t + 1]
-        total = 0.0
-        for i in range(begin, end):
-            z = 0.0
-            for j in range(X.shape[1]):
-                z += np.float64(X[i, j]) * W[t, j]
-            total += phi(code, c, score(code, z, y[i]))
-        out[t] = total / (end - begin)
-
-
-def evaluate_bias(
-    shots: Tasks,
-    queries: Tasks,
-    bias: ArrayLike,
-    reg: float,
-    loss: str | Loss = "absolute",
-    inner: str = "sgd",
-    predictor: str = "average",
-    order: str = "stream",
-    random_state: object = None,
-    n_jobs: int | None = None,
-) -> Vector:
-    """How well tasks do that start from a bias: train on shots, take the mean loss on queries.
-
-    Parameters
-    ----------
-    shots, queries : TaskSet, or list of pairs (X, y)
-        The same tasks in the same order, as `TaskSet.split_rows` gives them.
-    bias, reg, loss, inner, predictor, order, random_state, n_jobs
-        As in `task_weights`.
-
-    Returns
-    -------
-    array of shape (tasks,)
-        The mean loss over each task's queries.
-
-    Examples
-    --------
-    >>> shots, queries = [([[1.0]], [2.0])], [([[1.0], [2.0]], [2.0, 5.0])]
-    >>> evaluate_bias(shots, queries, bias=[2.0], reg=1.0)
-    array([0.5])
-    """
-    train, test = as_task_set(shots), as_task_set(queries)
-    check_same_tasks(train, test)
-    chosen, _ = _checked(test, reg, loss, inner)
-    W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
-    rows, out = test.rows(), np.empty(len(test))
-    run_blocks(
-        lambda first, last: _query_loss(rows, chosen.code, chosen.parameter, W, first, last, out),
-        len(test),
-        check_jobs(n_jobs),
-    )
-    return out

@@ -24,10 +24,10 @@ from headstart._checks import (
     check_jobs,
 )
 from headstart._jit import kernel, run_blocks
+from headstart.adaptation import INNER, evaluate_bias
 from headstart.erm import MAX_ITER, TOLERANCE, solve_task, workspace
 from headstart.losses import Loss, Objective, get_loss
 from headstart.losses.many import sum_losses
-from headstart.meta import INNER, evaluate_bias
 from headstart.sgd.batch import drawn_gram_pass, gram_pass
 from headstart.sgd.one_pass import AVERAGE, averaging
 from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks, longest

@@ -12,9 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from headstart._checks import FloatArray, Vector, check_choice
+from headstart.adaptation import INNER
 from headstart.estimators.inputs import Labels, as_signs, read_classes, read_rows
 from headstart.losses import LOSSES, Logistic, Loss, Objective, get_loss
-from headstart.meta import INNER
 from headstart.online import PREDICTORS
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._checks import FloatArray, Vector
+from headstart.adaptation import task_weights
 from headstart.losses import Loss
-from headstart.meta import continue_bias, start_bias, task_weights
+from headstart.meta import continue_bias, start_bias
 from headstart.online import CLOSED, FOLLOW, ROWS, SQUARES, STEPS, WEIGHT, Pace, Stream
 from headstart.tasks import TaskSet
 

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from headstart.parquet.blocks import Block, make_block, part_of, plain
 from headstart.parquet.files import ParquetError, batches
-from headstart.parquet.rows import ParquetRows, Piece
+from headstart.parquet.footers import Piece
+from headstart.parquet.rows import ParquetRows
 
 PARTITION_ROWS = 1 << 20
 FEW = 1 << 12  # rows, when most likely a few are wanted

@@ -8,14 +8,13 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
-from pyarrow import parquet
 
 from headstart._checks import FloatArray, check_count
 from headstart.parquet.blocks import (
@@ -30,6 +29,7 @@ from headstart.parquet.blocks import (
     plain,
 )
 from headstart.parquet.files import ParquetError, batches, read_ahead, read_file, unreadable
+from headstart.parquet.footers import Piece, check_columns, row_groups
 from headstart.parquet.interleave import interleave
 from headstart.tasks import TaskSet
 
@@ -40,20 +40,6 @@ WHOLE = 16  # batches of a row group that is decoded at once when one reads for 
 FORMAT = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
 )
-
-
-class Piece(NamedTuple):
-    """A row group: where it is, how many rows it has, and the least and largest key in it.
-
-    There are none if all keys are null, or if the footer does not tell.
-    """
-
-    file: str
-    number: int
-    rows: int
-    low: Any
-    high: Any
-    told: bool
 
 
 @dataclass(frozen=True)
@@ -81,6 +67,7 @@ class ParquetRows:
     Examples
     --------
     >>> import tempfile
+    >>> from pyarrow import parquet
     >>> table = pa.table({"user": [1, 1, 2], "x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parquet.write_table(table, f"{folder}/a.parquet")
@@ -173,43 +160,15 @@ class ParquetRows:
     @cached_property
     def fragments(self) -> dict[str, Any]:
         """The files by name, each with the columns that are asked for."""
-        inside = set(self.dataset.schema.names)
-        for path, fragment in self.files.items():
-            try:
-                have = fragment.physical_schema
-            except (pa.ArrowInvalid, OSError) as error:
-                raise ParquetError(unreadable(error, path)) from None
-            given = ds.get_partition_keys(fragment.partition_expression)
-            for name in self.columns:
-                if name in given and name in inside:
-                    continue
-                if name not in have.names:
-                    raise ParquetError(
-                        f"{path}: there is no column {name!r}, which other files have; write "
-                        "this file again, or take it out of the folder"
-                    )
-                wanted, kind = self.schema.field(name).type, have.field(name).type
-                if kind != wanted:
-                    raise ParquetError(
-                        f"{path}: column {name!r} is {kind}, in other files {wanted}; write "
-                        "this file again with the same type"
-                    )
+        for fragment in self.files.values():
+            check_columns(fragment, self.columns, self.schema)
         return self.files
 
     @cached_property
     def pieces(self) -> list[Piece]:
         """All row groups in the order in which they are read."""
-        key, found = self.key or self.group, []
-        for path, fragment in self.fragments.items():
-            given = ds.get_partition_keys(fragment.partition_expression)
-            footer = parquet.read_metadata(path)
-            position = footer.schema.names.index(key) if key in footer.schema.names else None
-            for number in range(footer.num_row_groups):
-                group = footer.row_group(number)
-                low, high, told = given.get(key), given.get(key), key in given
-                if position is not None:
-                    low, high, told = _ends(group.column(position).statistics, group.num_rows)
-                found.append(Piece(path, number, group.num_rows, low, high, told))
+        key = self.key or self.group
+        found = [p for fragment in self.fragments.values() for p in row_groups(fragment, key)]
         if not any(piece.rows for piece in found):
             raise ParquetError(f"{self.path}: there are no rows in it")
         return found
@@ -363,15 +322,6 @@ class ParquetRows:
                 return f"{piece.file}, row {before + row}"
             row -= piece.rows
         return str(self.path)
-
-
-def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
-    """The least and largest key of a row group, and whether its footer tells that much."""
-    if statistics is None:
-        return None, None, rows == 0
-    if statistics.has_min_max:
-        return statistics.min, statistics.max, True
-    return None, None, bool(statistics.has_null_count and statistics.null_count == rows)
 
 
 def _is_numeric(kind: Any) -> bool:
