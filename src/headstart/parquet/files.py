@@ -33,7 +33,7 @@ def read_file(
     whole: int,
     threads: bool,
 ) -> Iterator[Any]:
-    """Row groups as tables: one for each of up to `whole` batches, else one for each batch."""
+    """Row groups as tables: whole ones of half a batch to `whole` batches, others by batches."""
     try:
         with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
 
