@@ -35,7 +35,7 @@ examples/data/ready: .venv/ready examples/prepare.py
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $@
 
 clean:
