@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,19 +42,27 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+STARTING = 300  # seconds a worker may take to start, on a machine with much else to do
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as running:
+    # So long after a worker was lost (15 s, unless told) the cluster looks whether it is back, and
+    # if not gives it up for good: also one that came back and was killed again a moment before.
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+    with (
+        patient,
+        LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as running,
+    ):
         yield running
 
 
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
     with Client(cluster, set_as_default=False) as found:  # type: ignore[no-untyped-call]
-        found.wait_for_workers(2, timeout=60)
+        found.wait_for_workers(2, timeout=STARTING)
         yield found
 
 
@@ -67,7 +76,7 @@ def kill_a_busy_worker(client: Any) -> Callable[[], list[str]]:
     pids = client.run(os.getpid)
 
     def act() -> None:
-        for _ in range(2000):
+        for _ in range(STARTING * 200):
             busy = [worker for worker, tasks in client.processing().items() if tasks]
             if busy and busy[0] in pids:
                 os.kill(pids[busy[0]], signal.SIGKILL)
@@ -212,7 +221,7 @@ class Outside:
         self.scheduler = subprocess.Popen(
             [*module, "--port", "0", "--no-dashboard", "--scheduler-file", str(note)], **quiet
         )
-        for _ in range(300):
+        for _ in range(STARTING * 10):
             if note.exists() and note.stat().st_size:
                 break
             time.sleep(0.1)
@@ -223,6 +232,8 @@ class Outside:
             **quiet,
         )
         self.address = str(json.loads(note.read_text())["address"])
+        with Client(self.address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(1, timeout=STARTING)
 
     def stop(self) -> None:
         for process in (self.worker, self.scheduler):
