@@ -139,6 +139,16 @@ def test_a_continued_state_is_one_run_bit_for_bit(
     assert state.steps == len(whole.path) - 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_last_task_alone_is_still_a_batch(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = [(X, X @ [1.0, 2.0, 3.0]) for X in rng.standard_normal((7, 5, 3))]
+    state = start_bias(3)
+    for part in (pairs[:6], pairs[6:]):
+        state = continue_bias(state, part, 1.0, 0.9, batch_size=2)
+    np.testing.assert_array_equal(state.bias, learn_bias(pairs, 1.0, 0.9, batch_size=2).bias)
+
+
 def many_tasks(T: int, d: int = 6, seed: int = 0) -> TaskSet:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 8, T)

@@ -225,9 +225,10 @@ def adapt(
         names = list(loaded.feature_names_in_)
         columns = read_columns(table, str(loaded.group), target, names)
         ids, entity = encode(str(loaded.group), columns.ids)
-        order = np.argsort(entity, kind="stable")
+        sizes = np.bincount(entity[entity >= 0], minlength=len(ids))
+        order = np.argsort(entity, kind="stable")[len(entity) - sizes.sum() :]
         X = np.ascontiguousarray(np.column_stack([columns.X[name] for name in names])[order])
-        W = weights_after(start_only(loaded), X, columns.y[order], entity[order], len(ids))
+        W = weights_after(start_only(loaded), X, columns.y[order], sizes)
         weights = [pa.array(ids), *map(pa.array, np.ascontiguousarray(W.T))]
         write_table(pa.table(weights, names=[str(loaded.group), *names, "intercept"]), out)
     console.print(f"weights of {len(ids)} entities: {out}", highlight=False, soft_wrap=True)

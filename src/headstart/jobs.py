@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
-from headstart._checks import check_jobs, read_only
+from headstart._checks import FloatArray, check_jobs, read_only
 from headstart._files import write_aside
 from headstart.estimators.dataset import start_only, state_of, weights_after
 from headstart.online import predictions as predict_rows
@@ -92,24 +93,33 @@ class AdaptJob(NamedTuple):
 
     def _adapt(self, block: Block, table: pa.Table) -> dict[str, pa.Table]:
         """Weights of the tasks of a block, and predictions of its rows."""
-        entity = block.spread(np.where(block.missing, -1, np.cumsum(~block.missing) - 1))
-        ids, known = block.ids.filter(pa.array(~block.missing)), ~block.unlabelled
-        own = block.X, block.y, entity
-        if not known.all():
-            own = block.X[known], block.y[known], entity[known]
-        W = weights_after(self.model, *own, len(ids))
-        trained = np.add.reduceat(known, block.starts, dtype=np.int64)[~block.missing]
-        columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(trained)]
-        names = [self.rows.group, *(self.rows.features or ()), *EXTRA]
+        X, y, ids, sizes, named = block.X, block.y, block.ids, block.sizes, ~block.missing
+        if block.missing.any() or block.unlabelled.any():
+            own = block.spread(named) & ~block.unlabelled
+            X, y, ids = X[own], y[own], ids.filter(pa.array(named))
+            sizes = np.add.reduceat(own, block.starts, dtype=np.int64)[named]
+        W = weights_after(self.model, X, y, sizes)
         scores = np.empty(len(block.X) if self.predictions else 0, block.X.dtype)
         if self.predictions:
+            entity = block.spread(np.where(named, np.cumsum(named) - 1, -1))
             start = np.append(self.model.bias_, self.model.intercept_).astype(block.X.dtype)
             predict_rows(read_only(block.X), entity, read_only(W), read_only(start), scores)
-        told = table.slice(0, len(scores)).select(list(dict.fromkeys([names[0], *self.keep])))
+        names = list(dict.fromkeys([self.rows.group, *self.keep]))
+        told = table.slice(0, len(scores)).select(names)
         return {
-            "weights": pa.table(columns, names=names),
+            "weights": self._table(ids, W, sizes),
             "predictions": told.append_column("prediction", pa.array(self.model._told(scores))),
         }
+
+    def _table(self, ids: Any, W: FloatArray, sizes: NDArray[np.int64]) -> pa.Table:
+        """Weights by id; that no value is missing is said, because it is quicker to write."""
+        columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(sizes)]
+        names = [self.rows.group, *(self.rows.features or ()), *EXTRA]
+        fields = [
+            pa.field(name, column.type, nullable=False)
+            for name, column in zip(names, columns, strict=True)
+        ]
+        return pa.table(columns, schema=pa.schema(fields))
 
 
 class _Writer:

@@ -170,7 +170,7 @@ def _advance(
 ) -> BiasState:
     _, objective = check_problem(tasks, reg, loss, inner)
     rate = check_number("step", step, at_least=0.0)
-    batch = min(check_count("batch_size", batch_size), len(tasks))
+    batch = check_count("batch_size", batch_size)
     jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
     h, total = state.last.copy(), state.total.copy()
     rows = tasks.rows(order, random_state)
@@ -179,7 +179,8 @@ def _advance(
             last = min(first + TASKS_A_CALL, len(tasks))
             _sgd_stream(rows, objective, rate, first, last, h, total, path)
     else:
-        take_rounds(rows, objective, inner, batch, rate, h, total, path, jobs)
+        size = min(batch, len(tasks))
+        take_rounds(rows, objective, inner, size, rate, h, total, path, jobs)
     if not np.isfinite(total).all():
         raise ValueError(
             f"step: the bias grew beyond all numbers with step {rate:g} and reg {objective.lam:g}; "

@@ -10,12 +10,11 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._checks import FloatArray, check_count, read_only
-from headstart.estimators.exact import adapt_exactly
 from headstart.estimators.inputs import Labels, read_classes
-from headstart.estimators.known import AnyStream, InMemory
+from headstart.estimators.known import InMemory
 from headstart.ids import IdIndex
 from headstart.losses import get_loss
-from headstart.online import OPEN, Bias, Stream, TunedStream, Tuning
+from headstart.online import OPEN, Bias, TunedStream, Tuning
 from headstart.tasks import TaskSet
 
 Counts = NDArray[np.int64]
@@ -94,21 +93,20 @@ def state_of(model: Any) -> list[NDArray[Any]]:
     return [*model._known.bias, *(() if tuning is None else tuning)]
 
 
-def weights_after(model: Any, X: FloatArray, y: Labels, entity: Counts, count: int) -> FloatArray:
-    """Weights of new entities 0, 1, ... after their rows, which lie together; some may have none.
+def weights_after(model: Any, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
+    """Weights of new entities after their rows, which lie together; some may have none.
 
     These are the weights that `adapt` gives, the intercept last, and the bias without rows.
     """
-    objective, pace, loss = model._objective(), model._pace(moving_on=True), get_loss(model.loss)
     labels = model._numbers(y).astype(X.dtype, copy=False)
-    loss.check_labels(labels)
-    stream: AnyStream = model._live()[1]
-    if model.inner != "erm" or not isinstance(stream, Stream):
-        return stream.adapted(read_only(X), labels, entity, count, objective, pace)
-    weights = np.tile(model._start(), (count, 1)).astype(X.dtype, copy=False)
-    mine = entity >= 0
-    known, sizes = np.unique(entity[mine], return_counts=True)
-    if known.size:
-        tasks = TaskSet(X[mine], labels[mine], np.append(0, np.cumsum(sizes)), known)
-        weights[known] = adapt_exactly(stream, tasks, objective.lam, loss, pace)
+    get_loss(model.loss).check_labels(labels)
+    some = np.flatnonzero(sizes)
+    found: FloatArray = model._start()[None, :]
+    if some.size:
+        offsets = np.append(0, np.cumsum(sizes[some]))
+        found = model._adapted(TaskSet(X, labels, offsets, some))
+    if some.size == sizes.size > 0:
+        return found
+    weights = np.tile(model._start(), (sizes.size, 1)).astype(X.dtype)
+    weights[some] = found
     return weights

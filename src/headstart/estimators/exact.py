@@ -9,7 +9,7 @@ from headstart._checks import FloatArray, Vector
 from headstart.adaptation import task_weights
 from headstart.losses import Loss
 from headstart.meta import continue_bias, start_bias
-from headstart.online import CLOSED, FOLLOW, ROWS, SQUARES, STEPS, WEIGHT, Pace, Stream
+from headstart.online import CLOSED, FOLLOW, ROWS, SQUARES, STEPS, WEIGHT, Pace, Stream, task_cuts
 from headstart.tasks import TaskSet
 
 
@@ -28,8 +28,7 @@ def fit_exactly(
     bias, known = stream.bias, stream.entities
     bias.counts[ROWS] = len(y)
     bias.sums[SQUARES] = np.einsum("id,id->", X, X, dtype=np.float64)
-    apart = (entity[1:] != entity[:-1]) | (entity[1:] < 0)
-    offsets = np.flatnonzero(np.r_[True, apart, True])
+    offsets = task_cuts(entity)
     tasks, units = _widened(stream, TaskSet(X, y, offsets, np.arange(len(offsets) - 1)), pace)
     state = start_bias(units.size)
     learned_from = _first_rows(tasks, pace.task_size)

@@ -251,8 +251,7 @@ class Meta(Learned):
         _, stream = self._live()
         if self.inner == "erm" and isinstance(stream, Stream):
             return adapt_exactly(stream, tasks, objective.lam, get_loss(self.loss), pace)
-        entity = np.repeat(np.arange(len(tasks)), tasks.sizes)
-        return stream.adapted(tasks.X, tasks.y, entity, len(tasks), objective, pace)
+        return stream.adapted(tasks.X, tasks.y, tasks.offsets, objective, pace)
 
     def _task_rows(self, X: Any) -> Any:
         """Rows of a new entity, their columns checked to be those of `fit`."""

@@ -13,6 +13,7 @@ from headstart.online.bias import (
     WEIGHT,
     Bias,
     Pace,
+    task_cuts,
 )
 from headstart.online.candidates import KAPPAS, Tuning, leading_step, sureness
 from headstart.online.stream import PREDICTORS, Entities, OpenTasks, Stream, predictions
@@ -44,4 +45,5 @@ __all__ = [
     "leading_step",
     "predictions",
     "sureness",
+    "task_cuts",
 ]

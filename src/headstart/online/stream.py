@@ -309,14 +309,14 @@ class Stream:
         self,
         X: FloatArray,
         y: FloatArray,
-        entity: Counts,
-        count: int,
+        offsets: Counts,
         objective: Objective,
         pace: Pace,
     ) -> FloatArray:
-        """Weights of new entities 0, 1, ... after their rows, which lie together."""
+        """Weights of new entities after their rows: from ``offsets[k]`` to the next."""
+        count = len(offsets) - 1
         new = _no_entities(self.bias.h.size, X.dtype, count)
-        new.weights[:] = self.bias.mean
+        entity = np.repeat(np.arange(count), np.diff(offsets))
         return self._train(X, y, entity, objective, pace, new, n_jobs=1).weights
 
     def _train(

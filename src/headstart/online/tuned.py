@@ -237,10 +237,11 @@ def _take_error(scale: Vector, steps: int, margins: bool, error: float) -> None:
 
 
 @kernel
-def train_rows(
+def train_tasks(
     X: FloatArray,
     y: FloatArray,
-    entity: Counts,
+    cuts: Counts,
+    owner: Counts,
     objective: Objective,
     start: Vector,
     eta: float,
@@ -249,15 +250,28 @@ def train_rows(
     first: int,
     last: int,
 ) -> None:
-    """Train each entity on its rows from `first` to before `last`, from one start."""
+    """Train the owners of the tasks from `first` to before `last`, all from one start.
+
+    A step is taken together with the next row's prediction, in weights that share no memory
+    with what is given: so the compiler need not look whether they do.
+    """
     weights, rows, _ = entities
-    for i in range(first, last):
-        e = entity[i]
+    d = X.shape[1]
+    w = np.empty(d)
+    for k in range(first, last):
+        e, begin, end = owner[k], cuts[k], cuts[k + 1]
         if e < 0:
             continue
-        if rows[e] == 0:
-            for j in range(start.size):
-                weights[e, j] = start[j]
-        u = subgradient(objective, _dot(X, i, weights, e), y[i])
-        _move(X, i, weights, e, eta * u, metric)
-        rows[e] += 1
+        for j in range(d):
+            w[j] = start[j]
+        constant, length = float(start[d]), 0.0
+        for i in range(begin, end):
+            before, z = max(i - 1, begin), constant
+            for j in range(d):
+                w[j] -= length * X[before, j]
+                z += w[j] * X[i, j]
+            length = eta * subgradient(objective, z, y[i])
+            constant -= length * metric
+        for j in range(d):
+            weights[e, j] = w[j] - length * X[end - 1, j]
+        weights[e, d], rows[e] = constant, end - begin

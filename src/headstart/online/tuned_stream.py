@@ -24,7 +24,7 @@ from headstart.online.bias import (
     task_cuts,
 )
 from headstart.online.candidates import CANDIDATES, Tuning, choose_by_held_out, leading_step
-from headstart.online.tuned import TunedEntities, TunedTasks, close_task, train_rows, tune_rows
+from headstart.online.tuned import TunedEntities, TunedTasks, close_task, train_tasks, tune_rows
 
 
 @dataclass
@@ -112,7 +112,7 @@ class TunedStream:
             choose_by_held_out(self.tuning, self.bias, X, y, cuts[kept:], objective, pace)
         self.entities = known
         known.rows[:], known.slot[:] = 0, CLOSED
-        self._train(X, y, entity, objective, pace, known, n_jobs)
+        self._train(X, y, cuts, entity[cuts[:-1]], objective, pace, known, n_jobs)
 
     def learn_runs(
         self,
@@ -139,36 +139,35 @@ class TunedStream:
         self,
         X: FloatArray,
         y: FloatArray,
-        entity: Counts,
-        count: int,
+        offsets: Counts,
         objective: Objective,
         pace: Pace,
     ) -> FloatArray:
-        """Weights of new entities 0, 1, ... after their rows, which lie together."""
+        """Weights of new entities after their rows: from ``offsets[k]`` to the next."""
+        count = len(offsets) - 1
         new = _no_entities(self.bias.h.size, X.dtype, count)
-        new.weights[:] = self.bias.mean
-        self._train(X, y, entity, objective, pace, new, n_jobs=1)
+        self._train(X, y, offsets, np.arange(count), objective, pace, new, n_jobs=1)
         return new.weights
 
     def _train(
         self,
         X: FloatArray,
         y: FloatArray,
-        entity: Counts,
+        cuts: Counts,
+        owner: Counts,
         objective: Objective,
         pace: Pace,
         entities: TunedEntities,
         n_jobs: int,
     ) -> None:
+        """Train the owner of each task from the bias as it is now."""
         start, metric = self.bias.mean, metric_now(self.bias, pace)
         eta = leading_step(self.bias, self.tuning, pace)
-        cuts = task_cuts(entity)
         run_blocks(
-            lambda first, last: train_rows(
-                *(X, y, entity, objective, start, eta, metric, entities),
-                *(cuts[first], cuts[last]),
+            lambda first, last: train_tasks(
+                X, y, cuts, owner, objective, start, eta, metric, entities, first, last
             ),
-            len(cuts) - 1,
+            len(owner),
             n_jobs,
         )
 

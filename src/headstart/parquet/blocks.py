@@ -37,9 +37,14 @@ class Block(NamedTuple):
     missing: NDArray[np.bool_]
     unlabelled: NDArray[np.bool_]
 
+    @property
+    def sizes(self) -> Positions:
+        """Rows of each run."""
+        return np.diff(self.starts, append=len(self.y))
+
     def spread(self, by_run: NDArray[Any]) -> NDArray[Any]:
         """A value for each run as one for each row."""
-        return np.repeat(by_run, np.diff(np.append(self.starts, len(self.y))))
+        return np.repeat(by_run, self.sizes)
 
 
 class Buffers:
