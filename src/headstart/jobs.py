@@ -144,8 +144,12 @@ class _Writer:
         if not self.waiting:
             return
         if self.file is None:
+            schema = self.waiting[0].schema
             self.file = parquet.ParquetWriter(
-                self.aside, self.waiting[0].schema, compression="lz4", use_dictionary=False
+                *(self.aside, schema),
+                compression="lz4",
+                use_dictionary=False,
+                write_statistics=schema.names[:1],  # of the ids, by which rows are looked up
             )
         self.file.write_table(pa.concat_tables(self.waiting), row_group_size=2 * ROW_GROUP)
         self.waiting = []
