@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from headstart import diagnose
-from headstart.diagnosis import VERDICTS, Diagnosis, estimate_spread
+from headstart.diagnosis import VERDICTS, Diagnosis
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
+from headstart.spread import estimate_spread
 from headstart.tasks import TaskSet
 
 DRAWS = 10

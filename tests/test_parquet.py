@@ -6,6 +6,7 @@ import pickle
 import sys
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -95,6 +96,19 @@ def test_partial_fit_is_that_of_the_table(tmp_path: Path) -> None:
     whole.partial_fit(frame[NAMES].to_numpy(), frame["y"].to_numpy(), frame["id"].to_numpy())
     assert_same_bias(streamed.finish(), whole.finish())
     np.testing.assert_array_equal(streamed.weights_of(7), whole.weights_of(7))
+
+
+def test_decimals_are_the_nearest_floats(tmp_path: Path) -> None:
+    frame = table()
+    frame["a"] = frame["a"].round(6)
+    exact = [Decimal(f"{value:.6f}") for value in frame["a"]]
+    whole = pa.Table.from_pandas(frame, preserve_index=False)
+    whole = whole.set_column(1, "a", pa.array(exact, pa.decimal128(18, 6)))
+    parquet.write_table(whole, tmp_path / "a.parquet")
+    rows = ParquetRows(tmp_path, "id", "y")
+    (block,) = rows.blocks()
+    np.testing.assert_array_equal(block.X[:, 0], [float(value) for value in exact])
+    assert_same_bias(MetaRegressor().fit(rows), in_memory(frame))
 
 
 def test_classes_are_found_in_all_files(tmp_path: Path) -> None:

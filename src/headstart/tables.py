@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, feather, parquet
 
 from headstart._files import write_aside
-from headstart.parquet import INDEX
+from headstart.parquet import INDEX, as_floats, is_numeric
 
 Column = Any  # a chunked array, whose stubs do not know what it can be made of
 
@@ -104,14 +104,9 @@ def _numbers(column: Column, name: str) -> Column:
             f"column {name!r}: expected numbers, found {texts[row]!r} in row {row}; leave it out "
             "with --features, or turn it into numbers first"
         )
-    if not (
-        pa.types.is_integer(column.type)
-        or pa.types.is_floating(column.type)
-        or pa.types.is_boolean(column.type)
-        or pa.types.is_decimal(column.type)
-    ):
+    if not is_numeric(column.type):
         raise TableError(f"column {name!r}: expected numbers, found {column.type}")
-    floats = pc.cast(column, pa.float64())
+    floats = as_floats(column)
     _check_whole(floats, name)
     return floats
 

@@ -16,7 +16,8 @@ from headstart.online.bias import (
     task_cuts,
 )
 from headstart.online.candidates import KAPPAS, Tuning, leading_step, sureness
-from headstart.online.stream import PREDICTORS, Entities, OpenTasks, Stream, predictions
+from headstart.online.given import Entities, OpenTasks, predictions
+from headstart.online.stream import PREDICTORS, Stream
 from headstart.online.tuned import TunedEntities, TunedTasks
 from headstart.online.tuned_stream import TunedStream
 

@@ -2,14 +2,17 @@
 
 from headstart.parquet.blocks import Block
 from headstart.parquet.cluster import clustered, grouped
+from headstart.parquet.columns import INDEX, as_floats, is_numeric
 from headstart.parquet.files import ParquetError
 from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
-from headstart.parquet.rows import INDEX, ParquetRows
+from headstart.parquet.rows import ParquetRows
 
 __all__ = [
     "ParquetRows",
     "ParquetError",
     "INDEX",
+    "as_floats",
+    "is_numeric",
     "Block",
     "clustered",
     "grouped",

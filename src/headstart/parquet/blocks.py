@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from headstart._checks import FloatArray
+from headstart.parquet.columns import Array, is_null, is_whole
 from headstart.tasks import TaskSet
 
 AHEAD = 2  # blocks that are made while one is used
-Array = Any  # of Arrow, whose stubs do not know what it can be made of
 Positions = NDArray[np.int64]
 
 
@@ -88,11 +88,6 @@ def run_starts(keys: Array) -> Positions:
     return np.append(0, np.flatnonzero(differ.to_numpy(zero_copy_only=False)) + 1)
 
 
-def is_whole(keys: Array) -> bool:
-    """Whether all keys are integers, which NumPy can take as they are."""
-    return bool(keys.null_count == 0 and pa.types.is_integer(keys.type))
-
-
 def joined(one: Block, other: Block, X: FloatArray) -> Block:
     """Neighbouring blocks with inputs X as one; a task cut by their border is one run again."""
     goes_on = 1 if one.keys[-1].is_valid and one.keys[-1].equals(other.keys[0]) else 0
@@ -126,20 +121,3 @@ def as_task_set(block: Block) -> TaskSet:
     offsets = np.append(block.starts, len(block.y)).astype(np.int64)
     labels = np.asarray(block.y, block.X.dtype)
     return TaskSet(block.X, labels, offsets, block.ids.to_numpy(zero_copy_only=False))
-
-
-def is_null(column: Array) -> NDArray[np.bool_]:
-    """Where a column has neither a value nor a number."""
-    if column.null_count == 0 and not pa.types.is_floating(column.type):
-        return np.zeros(len(column), np.bool_)
-    if column.null_count == 0:
-        return np.asarray(np.isnan(column.to_numpy()))
-    found: Array = pc.is_null(column, nan_is_null=True)
-    return np.asarray(found.to_numpy(zero_copy_only=False))
-
-
-def plain(column: Array) -> Array:
-    """A column as one array of its values."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headstart._files import write_aside
-from headstart.parquet.blocks import is_whole, run_starts
+from headstart.parquet.blocks import run_starts
+from headstart.parquet.columns import is_whole
 from headstart.parquet.files import ParquetError
 from headstart.parquet.rows import ParquetRows
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headstart.parquet.blocks import Block, make_block, part_of, plain
+from headstart.parquet.blocks import Block, make_block, part_of
+from headstart.parquet.columns import plain
 from headstart.parquet.files import ParquetError, batches
 from headstart.parquet.footers import Piece
 from headstart.parquet.rows import ParquetRows

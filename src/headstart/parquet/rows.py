@@ -19,21 +19,19 @@ from numpy.typing import NDArray
 from headstart._checks import FloatArray, check_count
 from headstart.parquet.blocks import (
     AHEAD,
-    Array,
     Block,
     Buffers,
     as_task_set,
     joined,
     make_block,
     part_of,
-    plain,
 )
+from headstart.parquet.columns import INDEX, Array, as_floats, is_numeric, plain
 from headstart.parquet.files import ParquetError, batches, read_ahead, read_file, unreadable
 from headstart.parquet.footers import Piece, check_columns, row_groups
 from headstart.parquet.interleave import interleave
 from headstart.tasks import TaskSet
 
-INDEX = "__index_level_"  # what pandas calls an index it was not asked to write
 WHOLE = 16  # batches of a row group that is decoded at once when one reads for all
 
 # Without buffers for whole files, which are slower here and take ten times the memory.
@@ -101,7 +99,7 @@ class ParquetRows:
             )
         for name in names:
             kind = self.schema.field(name).type
-            if not _is_numeric(kind):
+            if not is_numeric(kind):
                 raise ParquetError(
                     f"{self.path}: column {name!r}: expected numbers, found {kind}; leave it out "
                     "of the features, or turn it into numbers first"
@@ -290,7 +288,7 @@ class ParquetRows:
             raise ParquetError(f"{self.place(row, first_row)}: column {name!r}: a value is missing")
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
             return np.asarray(column)
-        return np.asarray(pc.cast(column, pa.float64()))
+        return np.asarray(as_floats(column))
 
     def column(self, name: str) -> Iterator[Array]:
         """The values of one column, a part at a time, to be used quicker than they are read."""
@@ -322,12 +320,3 @@ class ParquetRows:
                 return f"{piece.file}, row {before + row}"
             row -= piece.rows
         return str(self.path)
-
-
-def _is_numeric(kind: Any) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    )
