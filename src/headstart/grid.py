@@ -1,0 +1,169 @@
+"""All candidates of a grid at once: each task teaches every one of them, and tries them.
+
+Candidates are columns, so that a task costs a few matrix products for all of them together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import Vector
+from headstart._jit import kernel, run_blocks
+from headstart.erm import MAX_ITER, TOLERANCE, solve_task, workspace
+from headstart.losses import Objective
+from headstart.losses.many import sum_losses
+from headstart.sgd.batch import drawn_gram_pass, gram_pass
+from headstart.sgd.one_pass import AVERAGE, averaging
+from headstart.tasks import Rows, TaskSet, longest
+
+Matrix = NDArray[np.float64]
+
+
+class Candidates(NamedTuple):
+    """What kernels see of the candidates: a column of H and one lam and gamma for each."""
+
+    H: Matrix
+    lams: Vector
+    gammas: Vector
+    code: int
+    c: float
+
+
+@kernel
+def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int64]) -> None:
+    """Update every candidate's bias with task t, meta-gradients by Algorithm 1.
+
+    `drawn` has a column of row numbers for each candidate, or is empty: each row in turn.
+    """
+    H, lams, gammas, code, c = candidates
+    begin, end = rows.offsets[t], rows.offsets[t + 1]
+    X, n, (d, m) = rows.X[begin:end], end - begin, H.shape
+    U, G = np.empty((n, m)), np.empty((d, m))
+    K, P, y = np.dot(X, X.T), np.dot(X, H), rows.y[begin:end]
+    if drawn.size > 0:
+        drawn_gram_pass(K, P, y, drawn, lams, code, c, U)
+    else:
+        gram_pass(K, P, y, lams, code, c, U)
+    np.dot(X.T, U, G)
+    for j in range(d):
+        for q in range(m):
+            H[j, q] -= gammas[q] / n * G[j, q]
+
+
+@kernel
+def learn_erm(rows: Rows, t: int, candidates: Candidates) -> None:
+    """Update every candidate's bias with task t, exact meta-gradients."""
+    H, lams, gammas, code, c = candidates
+    begin, end = rows.offsets[t], rows.offsets[t + 1]
+    X, y = rows.X[begin:end], rows.y[begin:end]
+    d, m = H.shape
+    work, w, h, b = workspace(end - begin, d), np.empty(d), np.empty(d), np.zeros(end - begin)
+    for q in range(m):
+        h[:] = H[:, q]
+        target = TOLERANCE * min(1.0, lams[q])
+        objective = Objective(lams[q], code, c)
+        solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
+        for j in range(d):
+            H[j, q] -= gammas[q] * lams[q] * (h[j] - w[j])
+
+
+@kernel
+def _query_losses(
+    queries: Rows, t: int, W: Matrix, code: int, c: float, Z: Matrix, out: Vector
+) -> None:
+    """Mean loss on task t's queries of every column of weights."""
+    begin, end = queries.offsets[t], queries.offsets[t + 1]
+    n = end - begin
+    np.dot(queries.X[begin:end], W, Z[:n])
+    sum_losses(code, c, Z, queries.y, begin, n, out)
+    for q in range(out.size):
+        out[q] /= n
+
+
+@kernel
+def _try_sgd(
+    shots: Rows, queries: Rows, candidates: Candidates, first: int, last: int, out: Matrix
+) -> None:
+    """Mean query loss of every candidate on each task: Algorithm 1, averaged iterates."""
+    H, lams, _, code, c = candidates
+    d, m = H.shape
+    most = longest(shots.offsets, first, last)
+    P, U, W = np.empty((most, m)), np.empty((most, m)), np.empty((d, m))
+    Z = np.empty((longest(queries.offsets, first, last), m))
+    share = np.empty(0)
+    for t in range(first, last):
+        begin, end = shots.offsets[t], shots.offsets[t + 1]
+        X, n = shots.X[begin:end], end - begin
+        if share.size != n:
+            share = averaging(AVERAGE, n)
+        np.dot(X, H, P[:n])
+        gram_pass(np.dot(X, X.T), P[:n], shots.y[begin:end], lams, code, c, U[:n])
+        for k in range(n):
+            for q in range(m):
+                U[k, q] *= share[k] / lams[q]
+        np.dot(X.T, U[:n], W)
+        for j in range(d):
+            for q in range(m):
+                W[j, q] = H[j, q] - W[j, q]
+        _query_losses(queries, t, W, code, c, Z, out[t])
+
+
+@kernel
+def _try_erm(
+    shots: Rows,
+    queries: Rows,
+    candidates: Candidates,
+    duals: Matrix,
+    first: int,
+    last: int,
+    out: Matrix,
+) -> None:
+    """Mean query loss of every candidate on each task: exact solutions.
+
+    `duals` holds a row for each candidate with the dual points of all shots, from which
+    the next bias starts: it moves little from task to task.
+    """
+    H, lams, _, code, c = candidates
+    d, m = H.shape
+    n = longest(shots.offsets, first, last)
+    work, w, h = workspace(n, d), np.empty(d), np.empty(d)
+    W, Z = np.empty((d, m)), np.empty((longest(queries.offsets, first, last), m))
+    for t in range(first, last):
+        begin, end = shots.offsets[t], shots.offsets[t + 1]
+        X, y = shots.X[begin:end], shots.y[begin:end]
+        for q in range(m):
+            h[:] = H[:, q]
+            objective = Objective(lams[q], code, c)
+            target = TOLERANCE * min(1.0, lams[q])
+            b = duals[q, begin:end]
+            solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
+            W[:, q] = w
+        _query_losses(queries, t, W, code, c, Z, out[t])
+
+
+def mean_losses(
+    pair: tuple[TaskSet, TaskSet],
+    candidates: Candidates,
+    evaluate_with: str,
+    duals: Matrix,
+    n_jobs: int,
+) -> Vector:
+    """Loss of every candidate, the mean over tasks of the means over their queries."""
+    shots, queries = pair[0].rows(), pair[1].rows()
+    out = np.empty((len(pair[0]), candidates.lams.size))
+    if evaluate_with == "sgd":
+        run_blocks(
+            lambda first, last: _try_sgd(shots, queries, candidates, first, last, out),
+            len(out),
+            n_jobs,
+        )
+    else:
+        run_blocks(
+            lambda first, last: _try_erm(shots, queries, candidates, duals, first, last, out),
+            len(out),
+            n_jobs,
+        )
+    return np.asarray(out.mean(axis=0), np.float64)
