@@ -204,9 +204,10 @@ def test_datasets_are_read_in_batches(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model.bias_, whole.bias_)
     assert "0 entities with own weights" in said
     asked = [tmp_path / "model", folder, "--target", "y"]
-    code, said, _ = run("adapt", *asked, "--out", tmp_path / "weights")
+    code, said, shown = run("adapt", *asked, "--out", tmp_path / "weights")
     assert code == 0
     assert "weights of 30 tasks" in said
+    assert "rows/s" in shown  # of a single partition too, which is told once
     weights = read_folder(tmp_path / "weights" / "weights").set_index("user")
     user = frame["user"].iloc[0]
     np.testing.assert_allclose(weights.loc[user, ["age", "price"]], whole.weights_of(user))

@@ -34,8 +34,10 @@ class _Speed(ProgressColumn):
     """What is done in a second."""
 
     def render(self, task: Task) -> Text:
-        unit = task.fields.get("unit", "")
-        return Text(f"{task.speed:,.0f} {unit}/s" if task.speed and unit else "")
+        unit, elapsed = task.fields.get("unit", ""), task.elapsed or 0.0
+        mean = task.completed / elapsed if elapsed > 0.0 else 0.0  # all there is after one step
+        speed = task.speed or task.finished_speed or mean
+        return Text(f"{speed:,.0f} {unit}/s" if speed and unit else "")
 
 
 def progress_bar(where: Console) -> Progress:

@@ -52,15 +52,11 @@ class Progress(NamedTuple):
 class Meta(Learned):
     """Many tasks: Algorithm 2, and every entity's own weights."""
 
-    step: float | str
     group: str | int | None
-    task_size: int | None
     passes: int
     validation_fraction: float | None
     n_jobs: int | None
     random_state: object
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
     _or_auto = " or 'auto'"
 
     __metadata_request__fit: ClassVar = {"groups": True}
