@@ -222,6 +222,19 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
     assert not kept.exists()
 
 
+def test_clustering_keeps_what_is_missing(tmp_path: Path) -> None:
+    frame = table(kind="str").sample(frac=1.0, random_state=1).reset_index(drop=True)
+    frame.loc[3, "id"] = None
+    frame.loc[len(frame) - 1, "y"] = np.nan
+    rows = ParquetRows(write(frame, tmp_path / "in", [50], 20), "id", "y")
+    for in_order in (True, False):
+        copy = clustered(rows, tmp_path / str(in_order), in_order=in_order)
+        found = parquet.read_table(copy.path)
+        assert [f.name for f in found.schema if not f.nullable] == NAMES
+        assert (found["id"].null_count, found["y"].null_count) == (1, 1)
+        np.testing.assert_array_equal(np.sort(found["a"].to_numpy()), np.sort(frame["a"]))
+
+
 def test_clustering_needs_its_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table().sample(frac=1.0, random_state=1)
     rows = ParquetRows(write(frame, tmp_path), "id", "y")

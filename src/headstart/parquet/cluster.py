@@ -1,9 +1,9 @@
 """Rows of a task that do not follow each other: put together once, by an engine that spills.
 
-DuckDB sorts in a given amount of memory and spills the rest to disk, reads and writes Parquet
-itself, and is one small package. The copy has the tasks in the order in which they first
-appear and the rows of a task in theirs, so that learning from it gives the bits of learning
-from the whole table in memory.
+DuckDB sorts in a given amount of memory and spills the rest to disk, reads Parquet itself, and
+is one small package; Arrow writes what it gives, which is quicker. The copy has the tasks in
+the order in which they first appear and the rows of a task in theirs, so that learning from it
+gives the bits of learning from the whole table in memory.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 
 from headstart._files import write_aside
 from headstart.parquet.blocks import run_starts
 from headstart.parquet.columns import is_whole
 from headstart.parquet.files import ParquetError
+from headstart.parquet.footers import complete_columns
 from headstart.parquet.rows import ParquetRows
 
 KEY = "__task"  # number of the row in which a task first appears
@@ -86,14 +88,23 @@ def clustered(rows: ParquetRows, folder: Path, *, in_order: bool = True) -> Parq
         engine.execute(f"SET temp_directory = {_text(spill)}")
         engine.register("files", starts)
         query = _by_first_row(rows, files) if in_order else _by_id(rows, files)
+        sorted_rows = pa.RecordBatchReader.from_stream(engine.sql(query))
+        keys = [KEY, rows.group] if in_order else [rows.group]
         write_aside(
             folder / "rows.parquet",
-            lambda aside: engine.execute(
-                f"COPY ({query}) TO {_text(aside)} (FORMAT parquet, COMPRESSION uncompressed, "
-                f"DICTIONARY_SIZE_LIMIT 1, ROW_GROUP_SIZE {ROW_GROUP})"
-            ),
+            lambda aside: _write(aside, sorted_rows, keys, complete_columns(files)),
         )
     return replace(rows, path=folder / "rows.parquet", key=KEY if in_order else None)
+
+
+def _write(path: Path, batches: Any, keys: list[str], complete: set[str]) -> None:
+    """All batches in one file. Columns that are complete are said to be: they are read quicker."""
+    schema = pa.schema([f.with_nullable(f.name not in complete) for f in batches.schema])
+    with parquet.ParquetWriter(
+        path, schema, compression="none", use_dictionary=False, write_statistics=keys
+    ) as file:
+        for batch in batches:
+            file.write_table(pa.Table.from_batches([batch]).cast(schema), ROW_GROUP)
 
 
 def _by_first_row(rows: ParquetRows, files: list[str]) -> str:

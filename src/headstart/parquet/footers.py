@@ -63,6 +63,21 @@ def row_groups(fragment: Any, key: str) -> Iterator[Piece]:
         yield Piece(fragment.path, number, group.num_rows, low, high, told)
 
 
+def complete_columns(paths: list[str]) -> set[str]:
+    """The columns of which the footers of all files tell that no value is missing."""
+    complete: set[str] = set()
+    holed: set[str] = set()
+    for path in paths:
+        footer = parquet.read_metadata(path)
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            for column in map(group.column, range(group.num_columns)):
+                told: Any = column.statistics
+                whole = told is not None and told.has_null_count and told.null_count == 0
+                (complete if whole else holed).add(column.path_in_schema)
+    return complete - holed
+
+
 def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
     """The least and largest key of a row group, and whether its footer tells that much."""
     if statistics is None:
