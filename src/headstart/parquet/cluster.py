@@ -30,7 +30,7 @@ from headstart.parquet.footers import complete_columns
 from headstart.parquet.rows import ParquetRows
 
 KEY = "__task"  # number of the row in which a task first appears
-MEMORY = "400MB"
+MEMORY = "300MB"
 ROW_GROUP = 1 << 17
 
 
