@@ -112,6 +112,18 @@ class Stopping(Executor):
         return future
 
 
+def test_a_job_of_other_code_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table()
+    model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
+    with pytest.raises(KeyboardInterrupt):
+        adapt_all(model, rows, tmp_path / "out", partition_rows=50, executor=Stopping(3))
+    monkeypatch.setattr("headstart.jobs.source_digest", lambda: "other")
+    with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
+        adapt_all(model, rows, tmp_path / "out", partition_rows=50)
+
+
 def test_a_stopped_job_goes_on(tmp_path: Path) -> None:
     frame = table()
     model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")

@@ -25,6 +25,7 @@ from pyarrow import parquet
 
 from headstart._checks import FloatArray, check_jobs, read_only
 from headstart._files import write_aside
+from headstart._jit import source_digest
 from headstart.estimators.dataset import start_only, state_of, weights_after
 from headstart.online import predictions as predict_rows
 from headstart.parquet import (
@@ -247,8 +248,8 @@ def _noted(folder: Path, number: int) -> Part | None:
 
 
 def _fingerprint(job: AdaptJob, partition_rows: int) -> str:
-    """What makes a job the job it is."""
-    digest = blake2b(digest_size=12)
+    """What makes a job the job it is; also the code, which may cut and compute otherwise."""
+    digest = blake2b(source_digest().encode(), digest_size=12)
     for path in job.rows.fragments:
         status = Path(path).stat()
         digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
