@@ -205,6 +205,16 @@ def test_other_workers_are_refused(client: Any, found: str | None, message: str)
         time.sleep(0.1)
 
 
+def test_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never:
+        def __init__(self, *_: object, **__: object) -> None:
+            pytest.fail("a client was begun")
+
+    monkeypatch.setattr("headstart.distributed.Client", Never)
+    with pytest.raises(ClusterError, match="nonsense: no scheduler answers there"):
+        connect("nonsense")
+
+
 def test_nobody_there() -> None:
     with pytest.raises(ClusterError, match="no scheduler answers there"):
         connect("tcp://127.0.0.1:9")

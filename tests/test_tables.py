@@ -174,7 +174,9 @@ def test_faults_are_one_line(
 def test_files_that_are_not_there_or_not_tables(tmp_path: Path) -> None:
     out = ["--out", tmp_path / "model"]
     assert "there is no such file" in run("fit", tmp_path / "no.csv", *ASKED, *out)[2]
-    assert "expected a file named *.parquet" in run("fit", tmp_path / "no.txt", *ASKED, *out)[2]
+    assert "there is no such file" in run("fit", tmp_path / "folder", *ASKED, *out)[2]
+    (tmp_path / "a.txt").touch()
+    assert "expected a file named *.parquet" in run("fit", tmp_path / "a.txt", *ASKED, *out)[2]
     broken = tmp_path / "broken.parquet"
     broken.write_text("not a table")
     assert "broken.parquet: cannot be read" in run("fit", broken, *ASKED, *out)[2]

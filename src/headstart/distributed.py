@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, KilledWorker
+from distributed.comm.addressing import resolve_address
 from distributed.comm.core import CommClosedError
 from numpy.typing import ArrayLike
 
@@ -46,6 +47,7 @@ def connect(where: Any) -> Any:
     client = where
     if not isinstance(where, Client):
         try:
+            resolve_address(where)  # a client that cannot begin complains again when it is dropped
             client = Client(where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(f"{where}: no scheduler answers there ({error})") from None

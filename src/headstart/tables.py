@@ -47,13 +47,13 @@ class Columns(NamedTuple):
 
 def read_table(path: Path) -> pa.Table:
     """The table in a file."""
+    if not path.exists():
+        raise TableError(f"{path}: there is no such file")
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise TableError(f"{path}: expected a file named {_kinds(READERS)}")
     try:
         return reader(str(path))
-    except FileNotFoundError:
-        raise TableError(f"{path}: there is no such file") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise TableError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
 
