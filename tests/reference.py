@@ -26,6 +26,8 @@ def loss_value(name: str, c: float, z: float, y: float) -> float:
         return max(c * (y - z), (c - 1.0) * (y - z))
     if name == "huber":
         return r**2 / (2.0 * c) if abs(r) < c else abs(r) - c / 2.0
+    if name == "squared":
+        return r**2 / 2.0
     if name == "hinge":
         return max(0.0, 1.0 - m)
     if name == "smoothed_hinge":
@@ -47,6 +49,8 @@ def loss_subgradient(name: str, c: float, z: float, y: float) -> float:
         return 0.0 if r == 0 else (1.0 - c if r > 0 else -c)
     if name == "huber":
         return float(np.clip(r / c, -1.0, 1.0))
+    if name == "squared":
+        return r
     if name == "hinge":
         return -y if m < 1.0 else 0.0
     if name == "smoothed_hinge":

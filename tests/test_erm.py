@@ -116,7 +116,11 @@ def test_against_liblinear_regression(loss: Loss, reg: float, n: int, d: int) ->
     X, y = synthetic(n, d, loss)
     h = np.linspace(3.0, 5.0, d)
     other = LinearSVR(
-        epsilon=loss.parameter, C=1.0 / (reg * n), fit_intercept=False, tol=1e-10, max_iter=10**7
+        epsilon=loss.parameters[0],
+        C=1.0 / (reg * n),
+        fit_intercept=False,
+        tol=1e-10,
+        max_iter=10**7,
     ).fit(X, y - X @ h)
     weights = biased_erm(X, y, h, reg, loss, tol=1e-10).weights
     np.testing.assert_allclose(weights, h + other.coef_, atol=2e-4)

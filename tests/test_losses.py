@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,26 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import loss_subgradient, loss_value
 from scipy.optimize import minimize_scalar
-from strategies import losses
+from strategies import LIPSCHITZ, losses
 
-from headstart import LOSSES, EpsilonInsensitive, Hinge, Huber, Loss, Pinball, get_loss
-from headstart.losses.scalar import conjugate_slope, lower, prox_conjugate, prox_slope, upper
+from headstart import (
+    LOSSES,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Loss,
+    Pinball,
+    TaskSet,
+    biased_erm,
+    biased_sgd,
+    evaluate_bias,
+    get_loss,
+    learn_bias,
+    register_loss,
+    select_online,
+)
+from headstart.losses.scalar import conjugate_slope, prox_conjugate, prox_slope
+from headstart.theory import sgd_regret
 
 finite = st.floats(-20.0, 20.0, allow_subnormal=False)
 positive = st.floats(0.05, 20.0)
@@ -25,17 +42,16 @@ def label(loss: Loss, y: float) -> float:
 
 
 def domain(loss: Loss, y: float) -> tuple[float, float]:
-    """The values of u at which the conjugate is finite."""
-    ends = lower(loss.code, loss.parameter), upper(loss.code, loss.parameter)
-    a, b = (end * (y if loss.binary else 1.0) for end in ends)
-    return min(a, b), max(a, b)
+    """The values of u at which the conjugate is finite, up to 20."""
+    a, b = (end * (y if loss.binary else 1.0) for end in np.clip(loss.domain, -20.0, 20.0))
+    return float(min(a, b)), float(max(a, b))
 
 
 @given(losses(), finite, finite)
 def test_value_and_subgradient_are_the_textbook_ones(loss: Loss, z: float, y: float) -> None:
     y = label(loss, y)
-    assert loss.value(z, y) == pytest.approx(loss_value(loss.name, loss.parameter, z, y))
-    expected = loss_subgradient(loss.name, loss.parameter, z, y)
+    assert loss.value(z, y) == pytest.approx(loss_value(loss.name, loss.parameters[0], z, y))
+    expected = loss_subgradient(loss.name, loss.parameters[0], z, y)
     assert loss.subgradient(z, y) == pytest.approx(expected, abs=1e-12)
 
 
@@ -54,7 +70,7 @@ def test_subgradient_inequality(loss: Loss, z: float, other: float, y: float) ->
     assert loss.value(other, y) >= linear - 1e-9
 
 
-@given(losses(), finite, finite, finite)
+@given(losses(LIPSCHITZ), finite, finite, finite)
 def test_lipschitz_constant_holds_and_is_reached(
     loss: Loss, z: float, other: float, y: float
 ) -> None:
@@ -83,14 +99,14 @@ def test_conjugate_by_brute_force(loss: Loss, u: float, y: float) -> None:
         assert loss.conjugate(u, y) == np.inf
         return
     grid = np.linspace(-60.0, 60.0, 4001)
-    kinks = np.array([y, y - loss.parameter, y + loss.parameter, 1.0 / y if y else 0.0])
+    kinks = np.array([y, y - loss.parameters[0], y + loss.parameters[0], 1.0 / y if y else 0.0])
     grid = np.concatenate([grid, kinks])
     best = float(np.max(u * grid - loss.value(grid, y)))
     # the sup over a grid is below the sup, by less than the slope times half a spacing
     assert best - 1e-9 <= loss.conjugate(u, y) <= best + 0.03
 
 
-@given(losses(), finite)
+@given(losses(LIPSCHITZ), finite)
 def test_conjugate_is_infinite_just_outside_its_domain(loss: Loss, y: float) -> None:
     y = label(loss, y)
     low, high = domain(loss, y)
@@ -125,26 +141,193 @@ def test_prox_by_moreaus_identity(loss: Loss, a: float, y: float, eta: float) ->
 
 @given(losses(), finite, positive)
 def test_derivatives_used_by_newtons_method(loss: Loss, a: float, eta: float) -> None:
-    code, c, eps = loss.code, loss.parameter, 1e-6
-    at = [prox_conjugate(code, c, eta, a + t) for t in (-eps, 0.0, eps)]
-    slopes = [prox_slope(code, c, eta, b) for b in at]
+    form, eps = loss.form, 1e-6
+    at = [prox_conjugate(form, eta, a + t) for t in (-eps, 0.0, eps)]
+    slopes = [prox_slope(form, eta, b) for b in at]
     if len({s > 0.0 for s in slopes}) == 1:  # no corner in between
         assert slopes[1] == pytest.approx((at[2] - at[0]) / (2.0 * eps), abs=1e-4)
     b = at[1]
     if slopes[1] > 0.0 and 1e-3 < abs(b) < 0.999:
-        stationary = eta * conjugate_slope(code, c, b) + b - a
+        stationary = eta * conjugate_slope(form, b) + b - a
         assert stationary == pytest.approx(0.0, abs=1e-6 * (1.0 + abs(a)))
+
+
+@given(losses(), finite, st.floats(0.0, 100.0), finite)
+def test_parabolas_dominate_and_touch(loss: Loss, mean: float, variance: float, y: float) -> None:
+    y = label(loss, y)
+    omega, tau, c = (float(v) for v in loss.quadratic_form(mean, variance, y))
+    spread = np.sqrt((abs(mean) + abs(y) + 1.0) ** 2 + variance)
+    grid = np.concatenate([np.linspace(-3.0, 3.0, 6001) * spread + y, [mean, tau]])
+    above = omega / 2.0 * (grid - tau) ** 2 + c - loss.value(grid, y)
+    assert omega > 0.0
+    assert above.min() >= -1e-9 * (1.0 + spread)
+    if loss.name == "epsilon_insensitive":
+        return  # the sum of two parabolas, each of which touches its half
+    # s - t is symmetric about the corner: the touching points have that distance from it
+    p = loss.parameters[0]
+    corner = {"hinge": 1.0, "smoothed_hinge": 1.0 - p / 2.0}.get(loss.name, 0.0)
+    centre = y * corner if loss.binary else y + corner
+    xi = np.sqrt((mean - centre) ** 2 + variance)
+    points = np.array([centre - xi, centre + xi])
+    gaps = omega / 2.0 * (points - tau) ** 2 + c - loss.value(points, y)
+    assert np.abs(gaps).max() <= 1e-9 * (1.0 + spread + spread**2 * (loss.name == "squared"))
+
+
+@given(losses(), finite, st.floats(1e-3, 100.0), finite)
+def test_parabolas_are_the_best_of_their_kind(
+    loss: Loss, mean: float, variance: float, y: float
+) -> None:
+    """Those of other moments touch elsewhere, and are higher for a prediction of these."""
+    y = label(loss, y)
+
+    def expected(at_mean: float, at_variance: float) -> float:
+        omega, tau, c = (float(v) for v in loss.quadratic_form(at_mean, at_variance, y))
+        return omega / 2.0 * ((mean - tau) ** 2 + variance) + c
+
+    best = expected(mean, variance)
+    for other in ((mean + 1.0, variance), (mean, 2.0 * variance), (mean, 0.5 * variance)):
+        assert best <= expected(*other) * (1.0 + 1e-9) + 1e-9
+
+
+@given(st.sampled_from([n for n in LOSSES if not LOSSES[n].binary]), st.floats(0.01, 100.0))
+def test_noise_is_where_the_likelihood_is_largest(name: str, mean_loss: float) -> None:
+    loss = get_loss(name)
+    noise = loss.fit_noise(mean_loss)
+
+    def likelihood(b: float) -> float:
+        return -mean_loss / b - loss.log_normaliser(b)
+
+    assert likelihood(noise) >= max(likelihood(0.9 * noise), likelihood(1.1 * noise))
+    assert loss.log_normaliser(noise) == pytest.approx(Loss.log_normaliser(loss, noise), abs=1e-4)
+    assert loss.noise_variance(noise) == pytest.approx(Loss.noise_variance(loss, noise), rel=1e-3)
+    assert noise == pytest.approx(Loss.fit_noise(loss, mean_loss), rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Tilted(Loss):
+    """``(a s^+ + b s^-)^2 / 2`` softened to ``|s|`` beyond 1: two parameters, no conjugate."""
+
+    above: float = 1.0
+    below: float = 1.0
+    name = "tilted"
+    domain = (-10.0, 10.0)
+
+    @staticmethod
+    def phi(s: float, a: float, b: float) -> float:
+        r = a * s if s > 0.0 else -b * s
+        return 0.5 * r * r if r < 1.0 else r - 0.5
+
+    @staticmethod
+    def slope(s: float, a: float, b: float) -> float:
+        return min(a * a * s, a) if s > 0.0 else max(b * b * s, -b)
+
+
+@dataclass(frozen=True)
+class OwnHuber(Loss):
+    """Huber's loss again, as a user would write it, with every part."""
+
+    delta: float = 1.0
+    name = "own_huber"
+    phi = staticmethod(Huber.phi)
+    slope = staticmethod(Huber.slope)
+    star = staticmethod(Huber.star)
+    star_slope = staticmethod(Huber.star_slope)
+    prox = staticmethod(Huber.prox)
+    prox_slope = staticmethod(Huber.prox_slope)
+    quadratic = staticmethod(Huber.quadratic)
+
+
+def test_an_own_loss_is_computed_and_both_its_parameters_count() -> None:
+    loss = Tilted(2.0, 0.5)
+    z = np.linspace(-3.0, 3.0, 13)
+    np.testing.assert_array_equal(loss.value(z, 0.0), [Tilted.phi(s, 2.0, 0.5) for s in z])
+    X, y = np.ones((3, 1)), np.array([1.0, 2.0, 0.0])
+    w = 0.0  # Algorithm 1 by hand
+    total = 0.0
+    for k in range(3):
+        total += Tilted.slope(w - y[k], 2.0, 0.5)
+        w = -total / (k + 1)
+    assert biased_sgd(X, y, [0.0], 1.0, loss).last[0] == pytest.approx(w)
+
+
+def test_an_own_loss_with_every_part_goes_through_every_algorithm() -> None:
+    rng = np.random.default_rng(0)
+    tasks = TaskSet.from_arrays(rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) // 6)
+    own, built_in = OwnHuber(0.5), Huber(0.5)
+    for inner in ("sgd", "erm"):
+        ours, theirs = (learn_bias(tasks, 0.1, 0.5, loss, inner) for loss in (own, built_in))
+        np.testing.assert_array_equal(ours.bias, theirs.bias)
+    shots, queries = tasks.split_rows(3)
+    for inner in ("sgd", "erm"):
+        ours_, theirs_ = (
+            evaluate_bias(shots, queries, np.ones(3), 0.1, loss, inner) for loss in (own, built_in)
+        )
+        np.testing.assert_array_equal(ours_, theirs_)
+    picked, expected = (
+        select_online(tasks, (shots, queries), (shots, queries), [0.1, 1.0], [0.1, 1.0], loss)
+        for loss in (own, built_in)
+    )
+    np.testing.assert_array_equal(picked.validation_loss, expected.validation_loss)
+    assert own.quadratic_form(3.0, 0.1, 1.0) == built_in.quadratic_form(3.0, 0.1, 1.0)
+
+
+def test_what_an_own_loss_lacks_is_named() -> None:
+    X, y, h = np.eye(2), np.ones(2), np.zeros(2)
+    with pytest.raises(
+        ValueError, match="the exact solver needs the part 'star', which the tilted"
+    ):
+        biased_erm(X, y, h, 1.0, Tilted())
+    with pytest.raises(ValueError, match="the tilted loss does not have the part 'prox'"):
+        Tilted().prox_conjugate(0.0, 0.0)
+    with pytest.raises(ValueError, match="the posterior needs the part 'quadratic'"):
+        Tilted().quadratic_form(0.0, 1.0, 0.0)
+    nothing = type("Nothing", (Loss,), {"name": "nothing", "code": 99})
+    with pytest.raises(TypeError, match="Nothing has no part 'phi'"):
+        learn_bias([(X, y)], 1.0, 1.0, nothing())
+    crowded = make_dataclass(
+        "Crowded", [("p", float, 1.0), ("q", float, 1.0), ("r", float, 1.0)], bases=(Tilted,),
+        frozen=True,
+    )  # fmt: skip
+    with pytest.raises(TypeError, match="Crowded has 5 parameters, and its parts take two"):
+        get_loss(crowded())
+
+
+def test_an_own_loss_is_called_by_its_name_once_registered() -> None:
+    register_loss(Tilted)
+    try:
+        assert get_loss("tilted") == Tilted()
+        twin: type[Loss] = dataclass(frozen=True)(type("Twin", (Tilted,), {"name": "tilted"}))
+        with pytest.raises(ValueError, match="there is another loss called 'tilted'"):
+            register_loss(twin)
+    finally:
+        del LOSSES["tilted"]
+
+
+def test_a_part_that_cannot_be_compiled_is_named() -> None:
+    wild = type("Wild", (Tilted,), {"slope": staticmethod(lambda s, a, b: str(s) + a * b)})
+    with pytest.raises(TypeError, match="the part 'slope' of Wild cannot be compiled"):
+        biased_sgd([[1.0]], [1.0], [0.0], 1.0, wild())
+
+
+def test_sgd_refuses_the_squared_loss_and_says_why() -> None:
+    message = "needs a loss of bounded slope, and that of the squared loss is not.*inner='erm'"
+    with pytest.raises(ValueError, match=message):
+        biased_sgd([[1.0]], [1.0], [0.0], 1.0, "squared")
+    with pytest.raises(ValueError, match=message):
+        learn_bias([([[1.0]], [1.0])], 1.0, 1.0, "squared")
+    with pytest.raises(ValueError, match="lipschitz: expected a finite number > 0, found inf"):
+        sgd_regret(10, 1.0, lipschitz=get_loss("squared").lipschitz)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_kinks_take_zero(name: str) -> None:
     loss = get_loss(name)
     y = 1.0 if loss.binary else 0.0
-    points = np.array([1.0]) if loss.binary else y + np.array([0.0, loss.parameter])
+    points = np.array([1.0]) if loss.binary else y + np.array([0.0, loss.parameters[0]])
     below, above = loss.value(points - 1e-7, y), loss.value(points + 1e-7, y)
     here = loss.value(points, y)
     kink = (above - here) - (here - below) > 1e-8
-    expected = 0 if name in ("huber", "smoothed_hinge", "logistic") else 1
+    expected = 0 if name in ("squared", "huber", "smoothed_hinge", "logistic") else 1
     assert kink.sum() >= expected
     assert np.all(loss.subgradient(points[kink], y) == 0.0)
 
@@ -167,7 +350,7 @@ def test_losses_are_values() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: get_loss("squared"), "loss: expected one of 'absolute'.* found 'squared'"),
+        (lambda: get_loss("cubed"), "loss: expected one of 'absolute'.* found 'cubed'"),
         (lambda: Pinball(1.0), "tau: expected a finite number > 0 and < 1, found 1"),
         (lambda: Huber(0.0), "delta: expected a finite number > 0, found 0"),
         (lambda: EpsilonInsensitive(-1.0), "epsilon: expected a finite number >= 0, found -1"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import algorithm_1, algorithm_2
 from sklearn.exceptions import ConvergenceWarning
-from strategies import Array, losses, regs
+from strategies import LIPSCHITZ, Array, losses, regs
 
 from headstart import (
     Absolute,
@@ -50,7 +50,7 @@ class Stream:
     @cached_property
     def naive(self) -> Array:
         return algorithm_2(
-            self.pairs, self.lam, self.gamma, self.loss.name, self.loss.parameter, self.h
+            self.pairs, self.lam, self.gamma, self.loss.name, self.loss.parameters[0], self.h
         )
 
     def learn(self, **options: Any) -> Any:
@@ -62,7 +62,7 @@ class Stream:
 def streams(draw: st.DrawFn, reg: st.SearchStrategy[float] | None = None) -> Stream:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     d, sizes = draw(st.integers(1, 5)), draw(st.lists(st.integers(1, 9), min_size=1, max_size=8))
-    loss, lam = draw(losses()), draw(regs(-2.0, 2.0) if reg is None else reg)
+    loss, lam = draw(losses(LIPSCHITZ)), draw(regs(-2.0, 2.0) if reg is None else reg)
     center, pairs = rng.normal(size=d), []
     for n in sizes:
         X = rng.normal(size=(n, d))
@@ -245,7 +245,7 @@ def test_evaluate_bias_is_train_then_test(s: Stream, inner: str) -> None:
     for value, (X, y) in zip(found, pairs, strict=True):
         w: FloatArray
         if inner == "sgd":
-            w = algorithm_1(X[:1], y[:1], s.h, s.lam, s.loss.name, s.loss.parameter).average
+            w = algorithm_1(X[:1], y[:1], s.h, s.lam, s.loss.name, s.loss.parameters[0]).average
         else:
             w = biased_erm(X[:1], y[:1], s.h, s.lam, s.loss).weights
         assert value == pytest.approx(s.loss.value(X[1:] @ w, y[1:]).mean(), rel=1e-7, abs=1e-7)

@@ -106,7 +106,7 @@ def test_stream_is_its_definition(rows: Rows) -> None:
         s["reg"],
         s["step"],
         loss.name,
-        loss.parameter,
+        loss.parameters[0],
         s["task_size"],
         s["fit_intercept"],
     )
@@ -123,7 +123,7 @@ def test_stream_is_its_definition(rows: Rows) -> None:
 @given(streams(tuned=False))
 def test_tuned_stream_is_its_definition(rows: Rows) -> None:
     size, intercept, loss = (rows.settings[k] for k in ("task_size", "fit_intercept", "loss"))
-    given_ = (KAPPAS, loss.name, loss.parameter, size, intercept, loss.binary)
+    given_ = (KAPPAS, loss.name, loss.parameters[0], size, intercept, loss.binary)
     expected = tuned_stream(rows.X, rows.y, rows.groups, *given_)
     model = rows.model(reg="auto", step="auto")
     rows.feed(model, 0, len(rows.y))

@@ -31,7 +31,9 @@ from headstart.losses import (
     Loss,
     Pinball,
     SmoothedHinge,
+    Squared,
     get_loss,
+    register_loss,
 )
 from headstart.meta import (
     BiasResult,
@@ -78,8 +80,10 @@ __all__ = [
     "RegSelection",
     "theory",
     "get_loss",
+    "register_loss",
     "LOSSES",
     "Loss",
+    "Squared",
     "Absolute",
     "EpsilonInsensitive",
     "Pinball",

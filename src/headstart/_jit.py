@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 
@@ -66,20 +66,16 @@ CACHE_FOLDER = find_cache_folder()
 LANES = {"reassoc", "contract"}
 
 
-def kernel(function: Callable[P, R], *, within: bool = False) -> Callable[P, R]:
+SETTINGS: dict[str, Any] = {"nogil": True, "fastmath": LANES, "error_model": "numpy"}
+
+
+def kernel(function: Callable[P, R], *, inline: bool = False) -> Callable[P, R]:
     """Compile `function` without the interpreter lock and keep its machine code on disk."""
     settings = vars(numba.config)
     before = settings["CACHE_DIR"]
     settings["CACHE_DIR"] = "" if CACHE_FOLDER is None else str(CACHE_FOLDER)
     try:
-        return numba.njit(
-            function,
-            nogil=True,
-            fastmath=LANES,
-            error_model="numpy",
-            cache=CACHE_FOLDER is not None,
-            forceinline=within,
-        )
+        return numba.njit(function, cache=CACHE_FOLDER is not None, forceinline=inline, **SETTINGS)
     finally:
         settings["CACHE_DIR"] = before
 
@@ -89,7 +85,20 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
     For those that take many arrays: handing one over costs as much as a short loop.
     """
-    return kernel(function, within=True)
+    return kernel(function, inline=True)
+
+
+def within(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose text becomes part of its callers, and that has no machine code of its own.
+
+    For what is small and has many callers: compiling it by itself would take longest.
+    """
+    return numba.njit(function, inline="always", **SETTINGS)
+
+
+def uncached(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that no file has, such as one written by a program; its callers are kept."""
+    return numba.njit(function, **SETTINGS)
 
 
 def run_blocks(work: Callable[[int, int], None], count: int, n_jobs: int) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from headstart._checks import FloatArray, Vector, check_bias, check_choice, check_jobs
 from headstart._jit import kernel, run_blocks
 from headstart.erm import erm_weights
-from headstart.losses import Loss, Objective, get_loss
+from headstart.losses import Form, Loss, Objective, get_loss
 from headstart.losses.scalar import phi, score
 from headstart.sgd import PREDICTORS, sgd_weights
 from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks
@@ -22,7 +22,7 @@ def check_problem(
     """The loss and the objective, if the labels and the other arguments suit them."""
     check_choice("inner", inner, INNER)
     chosen = get_loss(loss)
-    objective = chosen.regularised(reg)
+    objective = chosen.regularised(reg, inner)
     chosen.check_labels(tasks.y, tasks.place)
     return chosen, objective
 
@@ -71,9 +71,7 @@ def task_weights(
 
 
 @kernel
-def _query_loss(
-    rows: Rows, code: int, c: float, W: FloatArray, first: int, last: int, out: Vector
-) -> None:
+def _query_loss(rows: Rows, form: Form, W: FloatArray, first: int, last: int, out: Vector) -> None:
     X, y = rows.X, rows.y
     for t in range(first, last):
         begin, end = rows.offsets[t], rows.offsets[t + 1]
@@ -82,7 +80,7 @@ def _query_loss(
             z = 0.0
             for j in range(X.shape[1]):
                 z += np.float64(X[i, j]) * W[t, j]
-            total += phi(code, c, score(code, z, y[i]))
+            total += phi(form, score(form, z, y[i]))
         out[t] = total / (end - begin)
 
 
@@ -124,7 +122,7 @@ def evaluate_bias(
     W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
     rows, out = test.rows(), np.empty(len(test))
     run_blocks(
-        lambda first, last: _query_loss(rows, chosen.code, chosen.parameter, W, first, last, out),
+        lambda first, last: _query_loss(rows, chosen.form, W, first, last, out),
         len(test),
         check_jobs(n_jobs),
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headstart._checks import Vector
 from headstart._jit import kernel, run_blocks
 from headstart.erm import MAX_ITER, TOLERANCE, solve_task, workspace
-from headstart.losses import Objective
+from headstart.losses import Form, Objective
 from headstart.losses.many import sum_losses
 from headstart.sgd.batch import drawn_gram_pass, gram_pass
 from headstart.sgd.one_pass import AVERAGE, averaging
@@ -28,8 +28,7 @@ class Candidates(NamedTuple):
     H: Matrix
     lams: Vector
     gammas: Vector
-    code: int
-    c: float
+    form: Form
 
 
 @kernel
@@ -38,15 +37,15 @@ def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int6
 
     `drawn` has a column of row numbers for each candidate, or is empty: each row in turn.
     """
-    H, lams, gammas, code, c = candidates
+    H, lams, gammas, form = candidates
     begin, end = rows.offsets[t], rows.offsets[t + 1]
     X, n, (d, m) = rows.X[begin:end], end - begin, H.shape
     U, G = np.empty((n, m)), np.empty((d, m))
     K, P, y = np.dot(X, X.T), np.dot(X, H), rows.y[begin:end]
     if drawn.size > 0:
-        drawn_gram_pass(K, P, y, drawn, lams, code, c, U)
+        drawn_gram_pass(K, P, y, drawn, lams, form, U)
     else:
-        gram_pass(K, P, y, lams, code, c, U)
+        gram_pass(K, P, y, lams, form, U)
     np.dot(X.T, U, G)
     for j in range(d):
         for q in range(m):
@@ -56,7 +55,7 @@ def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int6
 @kernel
 def learn_erm(rows: Rows, t: int, candidates: Candidates) -> None:
     """Update every candidate's bias with task t, exact meta-gradients."""
-    H, lams, gammas, code, c = candidates
+    H, lams, gammas, form = candidates
     begin, end = rows.offsets[t], rows.offsets[t + 1]
     X, y = rows.X[begin:end], rows.y[begin:end]
     d, m = H.shape
@@ -64,21 +63,19 @@ def learn_erm(rows: Rows, t: int, candidates: Candidates) -> None:
     for q in range(m):
         h[:] = H[:, q]
         target = TOLERANCE * min(1.0, lams[q])
-        objective = Objective(lams[q], code, c)
+        objective = Objective(lams[q], form)
         solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
         for j in range(d):
             H[j, q] -= gammas[q] * lams[q] * (h[j] - w[j])
 
 
 @kernel
-def _query_losses(
-    queries: Rows, t: int, W: Matrix, code: int, c: float, Z: Matrix, out: Vector
-) -> None:
+def _query_losses(queries: Rows, t: int, W: Matrix, form: Form, Z: Matrix, out: Vector) -> None:
     """Mean loss on task t's queries of every column of weights."""
     begin, end = queries.offsets[t], queries.offsets[t + 1]
     n = end - begin
     np.dot(queries.X[begin:end], W, Z[:n])
-    sum_losses(code, c, Z, queries.y, begin, n, out)
+    sum_losses(form, Z, queries.y, begin, n, out)
     for q in range(out.size):
         out[q] /= n
 
@@ -88,7 +85,7 @@ def _try_sgd(
     shots: Rows, queries: Rows, candidates: Candidates, first: int, last: int, out: Matrix
 ) -> None:
     """Mean query loss of every candidate on each task: Algorithm 1, averaged iterates."""
-    H, lams, _, code, c = candidates
+    H, lams, _, form = candidates
     d, m = H.shape
     most = longest(shots.offsets, first, last)
     P, U, W = np.empty((most, m)), np.empty((most, m)), np.empty((d, m))
@@ -100,7 +97,7 @@ def _try_sgd(
         if share.size != n:
             share = averaging(AVERAGE, n)
         np.dot(X, H, P[:n])
-        gram_pass(np.dot(X, X.T), P[:n], shots.y[begin:end], lams, code, c, U[:n])
+        gram_pass(np.dot(X, X.T), P[:n], shots.y[begin:end], lams, form, U[:n])
         for k in range(n):
             for q in range(m):
                 U[k, q] *= share[k] / lams[q]
@@ -108,7 +105,7 @@ def _try_sgd(
         for j in range(d):
             for q in range(m):
                 W[j, q] = H[j, q] - W[j, q]
-        _query_losses(queries, t, W, code, c, Z, out[t])
+        _query_losses(queries, t, W, form, Z, out[t])
 
 
 @kernel
@@ -126,7 +123,7 @@ def _try_erm(
     `duals` holds a row for each candidate with the dual points of all shots, from which
     the next bias starts: it moves little from task to task.
     """
-    H, lams, _, code, c = candidates
+    H, lams, _, form = candidates
     d, m = H.shape
     n = longest(shots.offsets, first, last)
     work, w, h = workspace(n, d), np.empty(d), np.empty(d)
@@ -136,12 +133,12 @@ def _try_erm(
         X, y = shots.X[begin:end], shots.y[begin:end]
         for q in range(m):
             h[:] = H[:, q]
-            objective = Objective(lams[q], code, c)
+            objective = Objective(lams[q], form)
             target = TOLERANCE * min(1.0, lams[q])
             b = duals[q, begin:end]
             solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
             W[:, q] = w
-        _query_losses(queries, t, W, code, c, Z, out[t])
+        _query_losses(queries, t, W, form, Z, out[t])
 
 
 def mean_losses(

@@ -128,7 +128,7 @@ def select_online(
     with threadpool_limits(1, user_api="blas"):
         for t in range(T + 1):
             if t > 0:
-                now = Candidates(H, lams, gammas, chosen.code, chosen.parameter)
+                now = Candidates(H, lams, gammas, chosen.form)
                 if inner == "erm":
                     learn_erm(rows, t - 1, now)
                 else:
@@ -139,7 +139,7 @@ def select_online(
             total += H
             if t % apart != 0 and t != T:
                 continue
-            mean = Candidates(total / (t + 1), lams, gammas, chosen.code, chosen.parameter)
+            mean = Candidates(total / (t + 1), lams, gammas, chosen.form)
             validation.append(mean_losses(trial, mean, evaluate_with, duals, jobs))
             best.append(int(np.argmin(validation[-1])))
             biases.append(mean.H[:, best[-1]].copy())
@@ -185,7 +185,7 @@ def select_reg(
     final = _prepared_pair("test", test, chosen, evaluate_with, order, rng)
     h = check_bias("bias", bias, trial[0].n_features)
     H = np.repeat(h[:, None], lams.size, axis=1)
-    candidates = Candidates(H, lams, np.zeros_like(lams), chosen.code, chosen.parameter)
+    candidates = Candidates(H, lams, np.zeros_like(lams), chosen.form)
     duals = np.zeros((lams.size, len(trial[0].X)))
     with threadpool_limits(1, user_api="blas"):
         losses = mean_losses(trial, candidates, evaluate_with, duals, jobs)

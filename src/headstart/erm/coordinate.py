@@ -7,15 +7,12 @@ from headstart._jit import kernel
 from headstart.erm.dual import Workspace, add, dot, dot_rows, solve_in_place
 from headstart.losses import Objective
 from headstart.losses.scalar import (
-    EPSILON_INSENSITIVE,
     conjugate_slope,
-    lower,
     prox_conjugate,
     prox_slope,
     score,
     sign_of,
     slope,
-    upper,
 )
 
 
@@ -28,16 +25,16 @@ def coordinate_pass(
     Returns a number that stands for the set of rows left free: the sum of their squared
     positions.
     """
-    code, c, ridge = objective.code, objective.c, len(y) * objective.lam
+    form, ridge = objective.form, len(y) * objective.lam
     free = 0
     for i in range(len(y)):
-        s = score(code, dot(X, i, w), y[i])
+        s = score(form, dot(X, i, w), y[i])
         q = norms[i] / ridge
-        new = prox_conjugate(code, c, 1.0 / q, b[i] + s / q) if q > 0.0 else slope(code, c, s)
+        new = prox_conjugate(form, 1.0 / q, b[i] + s / q) if q > 0.0 else slope(form, s)
         if new != b[i]:
-            add((b[i] - new) * sign_of(code, y[i]) / ridge, X, i, w)
+            add((b[i] - new) * sign_of(form, y[i]) / ridge, X, i, w)
             b[i] = new
-        if lower(code, c) < new < upper(code, c):
+        if form.lower < new < form.upper:
             free += (i + 1) * (i + 1)
     return free
 
@@ -50,27 +47,28 @@ def free_step(
 
     Once coordinate descent has found which rows are free, this ends at the solution.
     """
-    code, c, ridge = objective.code, objective.c, len(y) * objective.lam
+    form, ridge = objective.form, len(y) * objective.lam
     A, r, free, n_free = work.system, work.rhs, work.free, 0
+    corner = form.lower < 0.0 < form.upper and prox_slope(form, 1.0, 0.0) == 0.0  # of phi* at 0
     for i in range(len(y)):
-        share = prox_slope(code, c, 1.0, b[i])  # 1 / (1 + second derivative of phi*)
+        share = prox_slope(form, 1.0, b[i])  # 1 / (1 + second derivative of phi*)
         if share == 0.0:
             continue
         if n_free == len(r):
             return  # more free rows than columns: they do not determine a step
         free[n_free] = i
-        sign = sign_of(code, y[i])
+        sign = sign_of(form, y[i])
         for m in range(n_free + 1):
-            A[n_free, m] = sign * sign_of(code, y[free[m]]) * dot_rows(X, i, free[m])
+            A[n_free, m] = sign * sign_of(form, y[free[m]]) * dot_rows(X, i, free[m])
         A[n_free, n_free] += ridge * (1.0 / share - 1.0)
-        s = score(code, dot(X, i, w), y[i])
-        r[n_free] = ridge * (s - conjugate_slope(code, c, b[i]))
+        s = score(form, dot(X, i, w), y[i])
+        r[n_free] = ridge * (s - conjugate_slope(form, b[i]))
         n_free += 1
     solve_in_place(A, r, n_free)
     for m in range(n_free):
         i = free[m]
-        new = min(max(b[i] + r[m], lower(code, c)), upper(code, c))
-        if code == EPSILON_INSENSITIVE and new * b[i] < 0.0:
+        new = min(max(b[i] + r[m], form.lower), form.upper)
+        if corner and new * b[i] < 0.0:
             new = 0.0
-        add((b[i] - new) * sign_of(code, y[i]) / ridge, X, i, w)
+        add((b[i] - new) * sign_of(form, y[i]) / ridge, X, i, w)
         b[i] = new

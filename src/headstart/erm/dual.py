@@ -106,8 +106,8 @@ def gap_at_kkt(X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b:
     """The duality gap where w is the primal point of b, so that its second part is 0."""
     total = 0.0
     for i in range(len(y)):
-        s = score(objective.code, dot(X, i, w), y[i])
-        total += fenchel_gap(objective.code, objective.c, s, b[i])
+        s = score(objective.form, dot(X, i, w), y[i])
+        total += fenchel_gap(objective.form, s, b[i])
     return total / len(y)
 
 
@@ -119,7 +119,7 @@ def primal_from_dual(
     w[:] = h
     for i in range(len(y)):
         if b[i] != 0.0:
-            add(-b[i] * sign_of(objective.code, y[i]) / (len(y) * objective.lam), X, i, w)
+            add(-b[i] * sign_of(objective.form, y[i]) / (len(y) * objective.lam), X, i, w)
 
 
 @kernel

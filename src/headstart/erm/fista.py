@@ -27,15 +27,15 @@ def fista(
 
     In terms of b its step is ``eta = n gamma``: lam / R^2 for the paper's gamma.
     """
-    n, code, c = len(y), objective.code, objective.c
+    n, form = len(y), objective.form
     p, old = b.copy(), b.copy()
     t, gap = 1.0, math.inf
     for iteration in range(1, max_iter + 1):
         primal_from_dual(X, y, objective, h, p, w)
         old[:] = b
         for i in range(n):
-            s = score(code, dot(X, i, w), y[i])
-            b[i] = prox_conjugate(code, c, eta, p[i] + eta * s)
+            s = score(form, dot(X, i, w), y[i])
+            b[i] = prox_conjugate(form, eta, p[i] + eta * s)
         primal_from_dual(X, y, objective, h, b, w)
         gap = gap_at_kkt(X, y, objective, w, b)
         if gap <= target:

@@ -62,7 +62,7 @@ def line_search(
         for i in range(n):
             s = work.s[i] + at * work.ds[i]
             a = work.center[i] + s / delta
-            rise += prox_conjugate(objective.code, objective.c, 1.0 / delta, a) * work.ds[i]
+            rise += prox_conjugate(objective.form, 1.0 / delta, a) * work.ds[i]
         if trial == 0:
             start = rise
         elif rise > 0.1 * abs(start):
@@ -103,12 +103,12 @@ def polish(
     dominates the gap, the centre moves to b and delta shrinks. This takes a few dozen
     steps where n > d and lam is small, and coordinate descent would take thousands.
     """
-    n, code, c = len(y), objective.code, objective.c
+    n, form = len(y), objective.form
     ridge = n * objective.lam
     s, ds, center, g, step = work.s, work.ds, work.center, work.g, work.step
     delta = 0.0
     for i in range(n):
-        s[i] = score(code, dot(X, i, w), y[i])
+        s[i] = score(form, dot(X, i, w), y[i])
         center[i] = b[i]
         delta += abs(s[i]) / n
     delta = max(0.1 * delta, 1e7 * rounding(X, y, h))
@@ -123,11 +123,11 @@ def polish(
             g[j] = ridge * (w[j] - h[j])
         fenchel = 0.0
         for i in range(n):
-            b[i] = prox_conjugate(code, c, 1.0 / delta, center[i] + s[i] / delta)
-            fenchel += fenchel_gap(code, c, s[i], b[i]) / n
+            b[i] = prox_conjugate(form, 1.0 / delta, center[i] + s[i] / delta)
+            fenchel += fenchel_gap(form, s[i], b[i]) / n
             if b[i] != 0.0:
-                add(b[i] * sign_of(code, y[i]), X, i, g)
-            work.curve[i] = prox_slope(code, c, 1.0 / delta, b[i]) / delta
+                add(b[i] * sign_of(form, y[i]), X, i, g)
+            work.curve[i] = prox_slope(form, 1.0 / delta, b[i]) / delta
             if work.curve[i] > 0.0:
                 work.free[n_free] = i
                 n_free += 1
@@ -147,11 +147,11 @@ def polish(
             continue
         newton_direction(X, ridge, work, n_free)
         for i in range(n):
-            ds[i] = dot(X, i, step) * sign_of(code, y[i])
+            ds[i] = dot(X, i, step) * sign_of(form, y[i])
         t = line_search(objective, h, w, delta, work, n)
         for j in range(h.size):
             w[j] += t * step[j]
         for i in range(n):  # from w, not by adding t ds: the gap is to be that of w
-            s[i] = score(code, dot(X, i, w), y[i])
+            s[i] = score(form, dot(X, i, w), y[i])
     w[:], b[:] = work.best_w, work.best_b[:n]
     return best, iteration

@@ -154,7 +154,7 @@ def biased_erm(
     check_choice("smoothness", smoothness, ["radius", "operator"])
     max_iter = min(check_count("max_iter", max_iter), 2**31)
     chosen = get_loss(loss)
-    objective = chosen.regularised(reg)
+    objective = chosen.regularised(reg, "erm")
     target = check_number("tol", tol, above=0.0) * min(1.0, objective.lam)
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)

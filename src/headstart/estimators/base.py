@@ -44,7 +44,7 @@ class Estimator(BaseEstimator):
             )
         if isinstance(self.reg, str) and not self._is_tuned():
             raise ValueError(f"reg: expected a number > 0{self._or_auto}, found {self.reg!r}")
-        return chosen.regularised(1.0 if self._is_tuned() else self.reg)
+        return chosen.regularised(1.0 if self._is_tuned() else self.reg, self.inner)
 
     def _is_tuned(self) -> bool:
         """Whether reg is to be chosen; an estimator of one task has nothing to choose it by."""

@@ -1,76 +1,67 @@
-"""The losses with their names, parameters and labels, on arrays."""
+"""A loss with its name, parameters and labels, on arrays; and what each algorithm needs of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numba
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
-from headstart._checks import check_choice, check_number, first_row
-from headstart._jit import kernel
-from headstart.losses.scalar import (
-    ABSOLUTE,
-    EPSILON_INSENSITIVE,
-    FIRST_MARGIN_CODE,
-    HINGE,
-    HUBER,
-    LOGISTIC,
-    PINBALL,
-    SMOOTHED_HINGE,
-    Objective,
-    conjugate,
-    lower,
-    phi,
-    prox_conjugate,
-    score,
-    sign_of,
-    slope,
-    upper,
-)
+from headstart._checks import check_number, first_row
+from headstart._jit import uncached
+from headstart.losses.form import ADDRESSES, OWN, PARTS, RESULTS, Form, Objective
 
-VALUE, SUBGRADIENT, CONJUGATE, PROX = range(4)
+Points = NDArray[np.float64]
+NODES, SHARES = np.polynomial.legendre.leggauss(64)  # for integrals over residuals
 
-
-@kernel
-def _map(
-    what: int,
-    code: int,
-    c: float,
-    points: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    extra: float,
-) -> NDArray[np.float64]:
-    out = np.empty(points.size)
-    for i in range(points.size):
-        v, y = points[i], labels[i]
-        sign = sign_of(code, y)
-        offset = y if code < FIRST_MARGIN_CODE else 0.0
-        if what == VALUE:
-            out[i] = phi(code, c, score(code, v, y))
-        elif what == SUBGRADIENT:
-            out[i] = sign * slope(code, c, score(code, v, y))
-        elif what == CONJUGATE:
-            b = sign * v
-            end = min(max(b, lower(code, c)), upper(code, c))
-            out[i] = v * offset + conjugate(code, c, end if abs(b - end) <= extra else b)
-        else:
-            out[i] = sign * prox_conjugate(code, c, extra, sign * v - extra * offset)
-    return out
+SGD = ("slope",)
+EXACT = ("phi", "slope", "star", "star_slope", "prox", "prox_slope")
+NEEDS = {
+    "sgd": ("stochastic gradient descent", SGD),
+    "constant": ("stochastic gradient descent", SGD),
+    "erm": ("the exact solver", EXACT),
+    "posterior": ("the posterior", ("quadratic",)),
+}
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex Lipschitz loss ``l(z, y)`` of a prediction z and a label y.
+    r"""A convex loss ``l(z, y)`` of a prediction z and a label y.
 
     Use a name (``"huber"``) wherever the default parameter will do, or an instance of one
-    of the subclasses: `Absolute`, `EpsilonInsensitive`, `Pinball`, `Huber` for regression,
-    `Hinge`, `SmoothedHinge`, `Logistic` for labels -1 and +1.
+    of the subclasses: `Squared`, `Absolute`, `EpsilonInsensitive`, `Pinball`, `Huber` for
+    regression, `Hinge`, `SmoothedHinge`, `Logistic` for labels -1 and +1.
+
+    **A loss of one's own** is a subclass: a frozen dataclass with a `name`, at most two fields,
+    which are its parameters a and b, `binary` for labels -1 and +1, the `domain` of its
+    conjugate, that is the range of its slopes, and these parts as static methods of numbers,
+    written so that numba can compile them. An algorithm for which a part is missing refuses.
+
+    ============ ========================== ====================================================
+    part         arguments, then a and b    what it is, s being ``z - y``, or ``y z`` if `binary`
+    ============ ========================== ====================================================
+    phi          s                          the loss
+    slope        s                          its derivative, 0 at a kink
+    star         u                          the conjugate inside its domain
+    star_slope   u                          its derivative
+    prox         eta, v                     ``argmin_u eta star(u) + (u - v)^2 / 2``
+    prox_slope   eta, u                     the prox's derivative in v where its value is u
+    quadratic    mean, variance             omega, t and c with
+                                            ``phi(s) <= omega (s - t)^2 / 2 + c``, as tight as
+                                            may be for an s of that mean and variance
+    ============ ========================== ====================================================
+
+    SGD needs `slope`, exact solutions need all but `quadratic`, the learned prior needs that.
 
     Examples
     --------
+    >>> from headstart import Hinge, Huber
     >>> loss = Huber(delta=2.0)
     >>> loss.value([0.0, 1.0, 5.0], 0.0)
     array([0.  , 0.25, 4.  ])
@@ -81,35 +72,56 @@ class Loss:
     """
 
     name: ClassVar[str]
-    code: ClassVar[int]
+    binary: ClassVar[bool] = False
+    domain: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     @property
-    def parameter(self) -> float:
-        """The one parameter the compiled functions take; 0 where there is none."""
-        names = fields(self)
-        return float(getattr(self, names[0].name)) if names else 0.0
-
-    def regularised(self, reg: object) -> Objective:
-        """The objective of this loss with `reg`, checked to be a number > 0."""
-        return Objective(check_number("reg", reg, above=0.0), self.code, self.parameter)
+    def parameters(self) -> tuple[float, float]:
+        """The parameters that the parts take; 0 where there are fewer."""
+        a, b = [*(float(getattr(self, f.name)) for f in fields(self)), 0.0, 0.0][:2]
+        return a, b
 
     @property
-    def binary(self) -> bool:
-        """Whether labels must be -1 or +1; otherwise any finite number will do."""
-        return self.code >= FIRST_MARGIN_CODE
+    def form(self) -> Form:
+        """What kernels see of this loss."""
+        code, table = _where(type(self))
+        low, high = self.domain
+        return Form(code, *self.parameters, self.binary, float(low), float(high), table)
+
+    def regularised(self, reg: object, inner: str = "sgd") -> Objective:
+        """The objective with `reg`, a number > 0, for the within-task algorithm `inner`."""
+        self.check_inner(inner)
+        return Objective(check_number("reg", reg, above=0.0), self.form)
+
+    def check_inner(self, inner: str) -> None:
+        """Raise if a within-task algorithm cannot do with this loss."""
+        algorithm, parts = NEEDS[inner]
+        missing = next((part for part in parts if not hasattr(type(self), part)), None)
+        if missing is not None:
+            raise ValueError(
+                f"loss: {algorithm} needs the part {missing!r}, which the {self.name} loss does "
+                f"not have; it is a static method {missing}({', '.join(PARTS[missing])}, a, b)"
+            )
+        if parts is SGD and not math.isfinite(self.lipschitz):
+            raise ValueError(
+                f"loss: {algorithm} needs a loss of bounded slope, and that of the {self.name} "
+                "loss is not: its steps would grow with the residuals; use inner='erm', "
+                "learn_prior or the huber loss"
+            )
 
     @property
     def lipschitz(self) -> float:
-        """The smallest L with ``|l(z, y) - l(z', y)| <= L |z - z'|``."""
-        return max(-lower(self.code, self.parameter), upper(self.code, self.parameter))
+        """The smallest L with ``|l(z, y) - l(z', y)| <= L |z - z'|``; infinite if there is none."""
+        low, high = self.domain
+        return max(-low, high)
 
     def value(self, prediction: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
         """``l(prediction, target)``, elementwise."""
-        return self._apply(VALUE, prediction, target)
+        return self._apply("phi", prediction, target)
 
     def subgradient(self, prediction: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
         """The chosen element of the subdifferential in the prediction: 0 at kinks."""
-        return self._apply(SUBGRADIENT, prediction, target)
+        return self._apply("slope", prediction, target)
 
     def conjugate(self, dual: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
         """``l*(u) = sup_z u z - l(z, y)``, ``inf`` outside its domain.
@@ -117,13 +129,60 @@ class Loss:
         A point that misses the domain by the rounding of its own float type counts as its end.
         """
         rounding = np.finfo(np.float32 if np.asarray(dual).dtype == np.float32 else np.float64)
-        return self._apply(CONJUGATE, dual, target, 4.0 * float(rounding.eps))
+        return self._apply("star", dual, target, 4.0 * float(rounding.eps))
 
     def prox_conjugate(
         self, point: ArrayLike, target: ArrayLike, eta: float = 1.0
     ) -> NDArray[np.float64]:
         """``argmin_u eta l*(u) + (u - point)^2 / 2``, elementwise, for ``eta > 0``."""
-        return self._apply(PROX, point, target, check_number("eta", eta, above=0.0))
+        return self._apply("prox", point, target, check_number("eta", eta, above=0.0))
+
+    def quadratic_form(
+        self, mean: ArrayLike, variance: ArrayLike, target: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        r"""The parabola above the loss that is best for predictions of this mean and variance.
+
+        :math:`\omega > 0`, :math:`\tau` and c, elementwise, with
+        :math:`\ell(z, y) \le \frac\omega2(z - \tau)^2 + c` for all z; the expectation of the
+        right side is as small as it gets among parabolas that touch the loss at a point, or at
+        two points opposite to each other.
+
+        Examples
+        --------
+        >>> from headstart import Absolute
+        >>> omega, tau, c = Absolute().quadratic_form(mean=2.0, variance=0.0, target=0.0)
+        >>> print(omega, tau, c)
+        0.5 0.0 1.0
+        """
+        self.check_inner("posterior")
+        points = np.broadcast_arrays(*(np.asarray(v, float) for v in (mean, variance, target)))
+        m, v, y = (p.ravel() for p in points)
+        self.check_labels(y)
+        from headstart.losses.many import quadratics
+
+        omega, t, c = (row.reshape(points[0].shape) for row in quadratics(self.form, m, v, y))
+        return omega, t, c
+
+    def fit_noise(self, mean_loss: float) -> float:
+        r"""The noise b under which rows would have this mean loss.
+
+        Rows have the density :math:`e^{-\varphi(r)/b}/Z(b)`, and b is where the likelihood
+        :math:`-L/b - \log Z(b)` is largest: where the expected loss is L.
+        """
+        low = high = mean_loss
+        while self._mean_loss(low) > mean_loss:
+            low *= 0.5
+        while self._mean_loss(high) < mean_loss:
+            high *= 2.0
+        return float(brentq(lambda b: self._mean_loss(b) - mean_loss, low, high))
+
+    def log_normaliser(self, noise: float) -> float:
+        """``log Z``, Z being the integral of ``exp(-phi / noise)``."""
+        return math.log(self._integral(noise, np.ones_like))
+
+    def noise_variance(self, noise: float) -> float:
+        """The mean square of residuals that have the density ``exp(-phi / noise) / Z``."""
+        return self._moment(noise, lambda r: r * r)
 
     def check_labels(
         self, y: NDArray[np.floating], place: Callable[[int], str] = "row {}".format
@@ -136,100 +195,73 @@ class Loss:
             )
 
     def _apply(
-        self, what: int, points: ArrayLike, labels: ArrayLike, extra: float = 0.0
+        self, part: str, points: ArrayLike, labels: ArrayLike, extra: float = 0.0
     ) -> NDArray[np.float64]:
+        if not hasattr(type(self), part):
+            raise ValueError(f"loss: the {self.name} loss does not have the part {part!r}")
+        from headstart.losses.many import map_part
+
         p, y = np.broadcast_arrays(np.asarray(points, float), np.asarray(labels, float))
         self.check_labels(y.ravel())
-        out = _map(what, self.code, self.parameter, p.ravel(), y.ravel(), extra)
+        out = map_part(list(PARTS).index(part), self.form, p.ravel(), y.ravel(), extra)
         return out.reshape(p.shape)
 
+    def _mean_loss(self, noise: float) -> float:
+        return self._moment(noise, lambda r: self.value(r, 0.0))
 
-@dataclass(frozen=True)
-class Absolute(Loss):
-    """``|z - y|``."""
+    def _integral(self, noise: float, function: Callable[[Points], Points]) -> float:
+        total = 0.0
+        for end in (noise, -noise):
+            while self.value(end, 0.0) < 40.0 * noise and abs(end) < 1e300:  # a density of 1e-17
+                end *= 2.0
+            cuts = np.append(0.0, end * 0.5 ** np.arange(16, -1, -1))
+            half = np.diff(cuts)[:, None] / 2.0
+            r = cuts[:-1, None] + half * (1.0 + NODES)
+            total += float(np.sum(abs(half) * SHARES * function(r) * self._density(r, noise)))
+        return total
 
-    name = "absolute"
-    code = ABSOLUTE
+    def _density(self, r: Points, noise: float) -> Points:
+        return np.asarray(np.exp(-self.value(r, 0.0) / noise))
 
-
-@dataclass(frozen=True)
-class EpsilonInsensitive(Loss):
-    """``max(|z - y| - epsilon, 0)``."""
-
-    epsilon: float = 0.1
-    name = "epsilon_insensitive"
-    code = EPSILON_INSENSITIVE
-
-    def __post_init__(self) -> None:
-        check_number("epsilon", self.epsilon, at_least=0.0)
-
-
-@dataclass(frozen=True)
-class Pinball(Loss):
-    """``max(tau (y - z), (tau - 1)(y - z))``, whose minimiser is the quantile `tau`."""
-
-    tau: float = 0.5
-    name = "pinball"
-    code = PINBALL
-
-    def __post_init__(self) -> None:
-        check_number("tau", self.tau, above=0.0, below=1.0)
+    def _moment(self, noise: float, function: Callable[[Points], Points]) -> float:
+        return self._integral(noise, function) / self._integral(noise, np.ones_like)
 
 
-@dataclass(frozen=True)
-class Huber(Loss):
-    """``r^2 / (2 delta)`` up to ``|r| = delta``, then ``|r| - delta / 2``, with r = z - y."""
-
-    delta: float = 1.0
-    name = "huber"
-    code = HUBER
-
-    def __post_init__(self) -> None:
-        check_number("delta", self.delta, above=0.0)
+_TABLES: dict[
+    type[Loss], tuple[NDArray[np.int64], list[Any]]
+] = {}  # kernels may call into them at any time
 
 
-@dataclass(frozen=True)
-class Hinge(Loss):
-    """``max(1 - y z, 0)``."""
+def _where(loss: type[Loss]) -> tuple[int, int]:
+    """The code of a built-in loss, or `OWN` and the address of a table of its parts."""
+    from headstart.losses.scalar import BUILT_IN  # which has to know all losses first
 
-    name = "hinge"
-    code = HINGE
-
-
-@dataclass(frozen=True)
-class SmoothedHinge(Loss):
-    """The hinge with its corner rounded over a width `delta` below margin 1."""
-
-    delta: float = 1.0
-    name = "smoothed_hinge"
-    code = SMOOTHED_HINGE
-
-    def __post_init__(self) -> None:
-        check_number("delta", self.delta, above=0.0)
+    if loss in BUILT_IN:
+        return BUILT_IN.index(loss), 0
+    if loss not in _TABLES:
+        parts = [_compiled(loss, name, k) for name, k in ADDRESSES]
+        table = np.array([0 if part is None else part.address for part in parts], np.int64)
+        _TABLES[loss] = table, parts
+    return OWN, int(_TABLES[loss][0].ctypes.data)
 
 
-@dataclass(frozen=True)
-class Logistic(Loss):
-    """``log(1 + exp(-y z))``."""
+def _compiled(loss: type[Loss], name: str, number: int) -> Any:
+    """Result `number` of a part as a C function, or None if the loss does not have the part."""
+    part = getattr(loss, name, None)
+    if part is None:
+        return None
+    count = len(PARTS[name]) + 2
+    compiled = uncached(part)
 
-    name = "logistic"
-    code = LOGISTIC
+    def picked(mean: float, variance: float, a: float, b: float) -> float:
+        return float(compiled(mean, variance, a, b)[number])
 
-
-LOSSES: dict[str, type[Loss]] = {
-    loss.name: loss
-    for loss in (Absolute, EpsilonInsensitive, Pinball, Huber, Hinge, SmoothedHinge, Logistic)
-}
-
-
-def get_loss(loss: str | Loss) -> Loss:
-    """The loss of that name with its default parameter, or the loss itself.
-
-    Examples
-    --------
-    >>> get_loss("pinball")
-    Pinball(tau=0.5)
-    """
-    if isinstance(loss, Loss) and type(loss) is not Loss:
-        return loss
-    return LOSSES[check_choice("loss", loss, list(LOSSES), "or a Loss instance")]()
+    try:
+        return numba.cfunc(f"float64({', '.join(['float64'] * count)})")(
+            picked if name in RESULTS else part
+        )
+    except NumbaError as error:
+        raise TypeError(
+            f"loss: the part {name!r} of {loss.__name__} cannot be compiled: "
+            f"{str(error).splitlines()[0]}"
+        ) from error

@@ -1,4 +1,4 @@
-"""Losses and slopes of many predictions for one label.
+"""The losses of many predictions.
 
 Compiled loops over predictions become vector instructions only where the loss is a
 constant. So its code is looked at before the loop, and the paper's two losses are named.
@@ -11,48 +11,93 @@ from numpy.typing import NDArray
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.losses.scalar import ABSOLUTE, HINGE, phi, score, sign_of, slope
+from headstart.losses.form import PARTS, Form
+from headstart.losses.scalar import (
+    ABSOLUTE,
+    HINGE,
+    conjugate,
+    phi,
+    prox_conjugate,
+    quadratic,
+    score,
+    sign_of,
+    slope,
+)
 
 Matrix = NDArray[np.float64]
 
+VALUE, SLOPE, STAR = (list(PARTS).index(part) for part in ("phi", "slope", "star"))
+
 
 @kernel
-def _sum_losses(
-    code: int, c: float, Z: Matrix, y: FloatArray, begin: int, n: int, out: Vector
-) -> None:
+def map_part(what: int, form: Form, points: Vector, labels: Vector, extra: float) -> Vector:
+    """One part of the loss for every point and label; `extra` is eta, or what counts as 0."""
+    out = np.empty(points.size)
+    for i in range(points.size):
+        v, y = points[i], labels[i]
+        sign, offset = sign_of(form, y), 0.0 if form.margin else y
+        if what == VALUE:
+            out[i] = phi(form, score(form, v, y))
+        elif what == SLOPE:
+            out[i] = sign * slope(form, score(form, v, y))
+        elif what == STAR:
+            b = sign * v
+            end = min(max(b, form.lower), form.upper)
+            out[i] = v * offset + conjugate(form, end if abs(b - end) <= extra else b)
+        else:
+            out[i] = sign * prox_conjugate(form, extra, sign * v - extra * offset)
+    return out
+
+
+@kernel
+def quadratic_at(form: Form, mean: float, variance: float, y: float) -> tuple[float, float, float]:
+    """omega, tau and c for a prediction of this mean and variance."""
+    omega, t, c = quadratic(form, score(form, mean, y), variance)
+    return omega, y * t if form.margin else y + t, c
+
+
+@kernel
+def quadratics(form: Form, mean: Vector, variance: Vector, labels: Vector) -> Matrix:
+    """omega, tau and c as rows, a column for each prediction."""
+    out = np.empty((3, mean.size))
+    for i in range(mean.size):
+        out[0, i], out[1, i], out[2, i] = quadratic_at(form, mean[i], variance[i], labels[i])
+    return out
+
+
+@kernel
+def _sum_losses(form: Form, Z: Matrix, y: FloatArray, begin: int, n: int, out: Vector) -> None:
     out[:] = 0.0
     for i in range(n):
         label = y[begin + i]
         for q in range(out.size):
-            out[q] += phi(code, c, score(code, Z[i, q], label))
+            out[q] += phi(form, score(form, Z[i, q], label))
 
 
 @kernel
-def sum_losses(
-    code: int, c: float, Z: Matrix, y: FloatArray, begin: int, n: int, out: Vector
-) -> None:
+def sum_losses(form: Form, Z: Matrix, y: FloatArray, begin: int, n: int, out: Vector) -> None:
     """Column sums of the losses of predictions ``Z[:n]`` for the labels from `begin` on."""
-    if code == ABSOLUTE:
-        _sum_losses(ABSOLUTE, c, Z, y, begin, n, out)
-    elif code == HINGE:
-        _sum_losses(HINGE, c, Z, y, begin, n, out)
+    if form.code == ABSOLUTE:
+        _sum_losses(Form(ABSOLUTE, 0.0, 0.0, False, -1.0, 1.0, 0), Z, y, begin, n, out)
+    elif form.code == HINGE:
+        _sum_losses(Form(HINGE, 0.0, 0.0, True, -1.0, 0.0, 0), Z, y, begin, n, out)
     else:
-        _sum_losses(code, c, Z, y, begin, n, out)
+        _sum_losses(form, Z, y, begin, n, out)
 
 
 @kernel
-def _fill_slopes(code: int, c: float, z: Vector, label: float, U: Matrix, k: int) -> None:
-    sign = sign_of(code, label)
+def _fill_slopes(form: Form, z: Vector, label: float, U: Matrix, k: int) -> None:
+    sign = sign_of(form, label)
     for q in range(z.size):
-        U[k, q] = sign * slope(code, c, score(code, z[q], label))
+        U[k, q] = sign * slope(form, score(form, z[q], label))
 
 
 @kernel
-def fill_slopes(code: int, c: float, z: Vector, label: float, U: Matrix, k: int) -> None:
+def fill_slopes(form: Form, z: Vector, label: float, U: Matrix, k: int) -> None:
     """Row k of U: the subgradients of the losses of predictions `z` for one label."""
-    if code == ABSOLUTE:
-        _fill_slopes(ABSOLUTE, c, z, label, U, k)
-    elif code == HINGE:
-        _fill_slopes(HINGE, c, z, label, U, k)
+    if form.code == ABSOLUTE:
+        _fill_slopes(Form(ABSOLUTE, 0.0, 0.0, False, -1.0, 1.0, 0), z, label, U, k)
+    elif form.code == HINGE:
+        _fill_slopes(Form(HINGE, 0.0, 0.0, True, -1.0, 0.0, 0), z, label, U, k)
     else:
-        _fill_slopes(code, c, z, label, U, k)
+        _fill_slopes(form, z, label, U, k)

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.losses import Objective
+from headstart.losses import Form, Objective
 from headstart.losses.scalar import ABSOLUTE, HINGE, phi, score, sign_of, slope
 from headstart.online.bias import Bias, Counts, Matrix, Pace, mean_square, metric_now
 from headstart.sgd.one_pass import subgradient
@@ -103,26 +103,26 @@ def predict_all(X: FloatArray, i: int, tried: Tried, s: int, z: Vector) -> None:
 
 
 @kernel
-def _judge(code: int, c: float, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
-    sign = sign_of(code, y)
+def _judge(form: Form, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
+    sign = sign_of(form, y)
     for q in range(CANDIDATES):
-        r = score(code, z[q], y)
-        losses[s, q] += k * phi(code, c, r)
-        z[q] = sign * slope(code, c, r)
+        r = score(form, z[q], y)
+        losses[s, q] += k * phi(form, r)
+        z[q] = sign * slope(form, r)
 
 
 @kernel
-def judge_all(code: int, c: float, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
+def judge_all(form: Form, z: Vector, y: float, losses: Matrix, s: int, k: int) -> None:
     """Add k times the candidates' losses, and put their subgradients in the predictions' place.
 
     The usual losses are named, because only a constant becomes vector instructions.
     """
-    if code == ABSOLUTE:
-        _judge(ABSOLUTE, c, z, y, losses, s, k)
-    elif code == HINGE:
-        _judge(HINGE, c, z, y, losses, s, k)
+    if form.code == ABSOLUTE:
+        _judge(Form(ABSOLUTE, 0.0, 0.0, False, -1.0, 1.0, 0), z, y, losses, s, k)
+    elif form.code == HINGE:
+        _judge(Form(HINGE, 0.0, 0.0, True, -1.0, 0.0, 0), z, y, losses, s, k)
     else:
-        _judge(code, c, z, y, losses, s, k)
+        _judge(form, z, y, losses, s, k)
 
 
 @kernel
@@ -195,7 +195,7 @@ def _lose_on_rest(
                         w[j] -= length * X[i, j]
                     w[d] -= length * metric
                 else:
-                    loss += phi(objective.code, objective.c, score(objective.code, z, y[i]))
+                    loss += phi(objective.form, score(objective.form, z, y[i]))
             losses[t, q] = loss / (last - middle)
 
 

@@ -20,7 +20,6 @@ import numpy as np
 from headstart._checks import FloatArray, Vector
 from headstart._jit import inlined, kernel
 from headstart.losses import Objective
-from headstart.losses.scalar import FIRST_MARGIN_CODE
 from headstart.online.bias import (
     CLOSED,
     CURRENT,
@@ -174,8 +173,8 @@ def tune_rows(
     weights, pulls, tried, losses, trial, rows, _, _, _ = tasks
     own, own_rows, slot = entities
     kappas, lead, scale, given = tuning.kappas, tuning.lead, tuning.scale, tuning.given[0]
-    d, code, c = h.size - 1, objective.code, objective.c
-    margins, chosen, z = code >= FIRST_MARGIN_CODE, given > 0.0, np.empty(CANDIDATES)
+    d, form = h.size - 1, objective.form
+    margins, chosen, z = form.margin, given > 0.0, np.empty(CANDIDATES)
     for i in range(len(y)):
         e, label = entity[i], y[i]
         if pace.moving_on and counts[OPEN] > 0 and counts[CURRENT] != e:
@@ -223,7 +222,7 @@ def tune_rows(
             _move(X, i, own, e, step * u, metric)
         if s >= 0 and trial[s]:
             predict_all(X, i, tried, s, z)
-            judge_all(code, c, z, label, losses, s, rows[s])
+            judge_all(form, z, label, losses, s, rows[s])
             move_all(X, i, tried, s, kappas, unit, z, metric)
         if s >= 0 and rows[s] == pace.task_size:
             close_task(bias, tasks, tuning, slot, s, pace)

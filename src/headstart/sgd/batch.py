@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headstart._checks import FloatArray, Vector, as_floats, check_task
 from headstart._jit import kernel
-from headstart.losses import Loss, get_loss
+from headstart.losses import Form, Loss, get_loss
 from headstart.losses.many import fill_slopes
 from headstart.losses.scalar import score, sign_of, slope
 from headstart.sgd.one_pass import SGDResult, weights_from_dual
@@ -19,8 +19,7 @@ def gram_pass(
     P: NDArray[np.float64],
     y: FloatArray,
     lams: Vector,
-    code: int,
-    c: float,
+    form: Form,
     U: NDArray[np.float64],
 ) -> None:
     """The subgradients of Algorithm 1 from ``K = X X^T`` and ``P = X H``, a column a bias."""
@@ -34,7 +33,7 @@ def gram_pass(
         scale = 1.0 / max(k, 1)
         for q in range(m):
             z[q] = P[k, q] - scale / lams[q] * z[q]
-        fill_slopes(code, c, z, y[k], U, k)
+        fill_slopes(form, z, y[k], U, k)
 
 
 @kernel
@@ -44,8 +43,7 @@ def drawn_gram_pass(
     y: FloatArray,
     drawn: NDArray[np.int64],
     lams: Vector,
-    code: int,
-    c: float,
+    form: Form,
     U: NDArray[np.float64],
 ) -> None:
     """As `gram_pass`, each bias visiting the rows in its column of `drawn`.
@@ -61,7 +59,7 @@ def drawn_gram_pass(
             for i in range(k):
                 drift += K[row, drawn[i, q]] * u[i]
             z = P[row, q] - drift / (max(k, 1) * lams[q])
-            u[k] = sign_of(code, y[row]) * slope(code, c, score(code, z, y[row]))
+            u[k] = sign_of(form, y[row]) * slope(form, score(form, z, y[row]))
             U[row, q] += u[k]
 
 
@@ -103,6 +101,7 @@ def sgd_batch(
     [2.  1.5] [2. 2.]
     """
     chosen = get_loss(loss)
+    chosen.check_inner("sgd")
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
     given = as_floats("biases", np.atleast_1d(np.asarray(biases)), np.ndim(biases) or 1)
@@ -124,7 +123,7 @@ def sgd_batch(
     lams = np.broadcast_to(lams, shape).copy()
     P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
     U = np.empty_like(P)
-    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.code, chosen.parameter, U)
+    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.form, U)
     dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
     average = weights_from_dual(wide, many, lams, dual, "average")
     last = weights_from_dual(wide, many, lams, dual, "last")

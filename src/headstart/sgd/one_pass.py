@@ -42,8 +42,8 @@ class SGDResult(NamedTuple):
 @kernel
 def subgradient(objective: Objective, z: float, y: float) -> float:
     """The subgradient u of the loss at prediction `z`."""
-    s = score(objective.code, z, y)
-    return sign_of(objective.code, y) * slope(objective.code, objective.c, s)
+    s = score(objective.form, z, y)
+    return sign_of(objective.form, y) * slope(objective.form, s)
 
 
 @kernel

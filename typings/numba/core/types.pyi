@@ -1,5 +1,6 @@
 from typing import Any
 
+float64: Any
 int64: Any
 intp: Any
 void: Any
