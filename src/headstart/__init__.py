@@ -42,6 +42,7 @@ from headstart.meta import (
     learn_bias,
     start_bias,
 )
+from headstart.prior import Posterior, Prior, Summaries, learn_prior
 from headstart.selection import RegSelection, Selection, select_online, select_reg
 from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
 from headstart.tasks import TaskSet
@@ -63,6 +64,10 @@ __all__ = [
     "biased_sgd",
     "biased_erm",
     "learn_bias",
+    "learn_prior",
+    "Prior",
+    "Posterior",
+    "Summaries",
     "evaluate_bias",
     "select_online",
     "select_reg",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -120,3 +121,29 @@ def id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
     if len(kinds) == 1 and kinds <= {int, float, str, bool} and not padded:
         return np.array(items)
     return np.fromiter(items, object, len(items))
+
+
+def hash_ids(ids: Ids) -> NDArray[np.uint64]:
+    """A number for each id that looks random, and is the same on every machine and in every run."""
+    if ids.dtype.kind in "iub":
+        return _mixed(ids.astype(np.int64, copy=False).view(np.uint64))
+    if ids.dtype.kind == "f" and np.all(np.isfinite(ids) & (np.abs(ids) < 2.0**53)):
+        whole = ids.astype(np.int64)
+        if np.array_equal(whole, ids):  # numbers that are equal are the same id
+            return _mixed(whole.view(np.uint64))
+    digests = (blake2b(_text(key), digest_size=8).digest() for key in ids.tolist())
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def _text(key: object) -> bytes:
+    number = isinstance(key, float) and key.is_integer()
+    return repr(int(key) if number else key).encode()  # type: ignore[call-overload]
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea, Flood, 2014)."""
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,249 @@
+"""Posteriors of many tasks side by side: every step is taken for 32 tasks at once.
+
+Matrices of a task are small, and loops over their rows are too short for vector instructions.
+So the innermost loop is over tasks: entry (i, j) of all their matrices lies together, and Cholesky's
+factors, inverses and products of 32 tasks take one pass through them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import Vector
+from headstart._jit import kernel
+from headstart.losses import Form
+from headstart.losses.many import quadratic_at
+from headstart.losses.scalar import SQUARED
+from headstart.posterior.evidence import Evidence, add_row
+from headstart.posterior.state import Moments, Out, Start, Sums
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LANES = 32
+
+
+@kernel
+def _place(i: int) -> int:
+    return i * (i + 1) // 2
+
+
+@kernel
+def gather(
+    e: Evidence, start: Start, form: Form, moments: Moments, t: int, own: Matrix, c: Vector
+) -> float:
+    """Fill ``own[0]`` with A and `c` with c of task t, and give q."""
+    q = 0.0
+    slot = e.slot[t]
+    if slot >= 0:
+        for m in range(own.shape[1]):
+            own[0, m] = e.A[slot, m]
+        for j in range(c.size):
+            c[j] = e.c[slot, j]
+        q = e.q[slot]
+    else:
+        own[0, :] = 0.0
+        c[:] = 0.0
+    for i in range(e.offsets[t], e.offsets[t + 1]):
+        omega, tau, rest = 1.0, e.y[i], 0.0
+        if form.code != SQUARED:
+            omega, tau, rest = quadratic_at(form, moments.mean[i], moments.variance[i], e.y[i])
+        omega *= e.weight[i]
+        add_row(omega, e.X, i, own, 0)
+        for j in range(c.size):
+            c[j] += omega * tau * e.X[i, j]
+        q += omega * tau * tau + 2.0 * e.weight[i] * rest
+    return q
+
+
+@kernel
+def invert(M: Matrix, k: int, live: int, log_det: Vector) -> None:
+    """Replace matrices, a column of M each, by their inverses, and give their log-determinants."""
+    for i in range(k):  # Cholesky's factor, with the inverses of its diagonal
+        row = _place(i)
+        for j in range(i + 1):
+            other = _place(j)
+            for m in range(0, j - 1, 2):
+                for l in range(live):
+                    M[row + j, l] -= (
+                        M[row + m, l] * M[other + m, l] + M[row + m + 1, l] * M[other + m + 1, l]
+                    )
+            if j % 2 == 1:
+                for l in range(live):
+                    M[row + j, l] -= M[row + j - 1, l] * M[other + j - 1, l]
+            if j < i:
+                for l in range(live):
+                    M[row + j, l] *= M[other + j, l]
+        for l in range(live):
+            log_det[l] += math.log(M[row + i, l])
+            M[row + i, l] = 1.0 / math.sqrt(M[row + i, l])
+    for j in range(k):  # the factor's inverse
+        for i in range(j + 1, k):
+            row, head = _place(i), _place(j)
+            for l in range(live):
+                M[row + j, l] *= M[head + j, l]
+            for m in range(j + 1, i):
+                for l in range(live):
+                    M[row + j, l] += M[row + m, l] * M[_place(m) + j, l]
+            for l in range(live):
+                M[row + j, l] *= -M[row + i, l]
+    for i in range(k):  # and its product with its transpose
+        row = _place(i)
+        for j in range(i + 1):
+            for l in range(live):
+                M[row + j, l] *= M[row + i, l]
+            for m in range(i + 1, k):
+                below = _place(m)
+                for l in range(live):
+                    M[row + j, l] += M[below + i, l] * M[below + j, l]
+
+
+@kernel
+def times(M: Matrix, x: Matrix, live: int, out: Matrix) -> None:
+    """``out -= M x`` for every lane, M being packed and symmetric."""
+    for i in range(len(x)):
+        row = _place(i)
+        for j in range(i):
+            for l in range(live):
+                out[i, l] -= M[row + j, l] * x[j, l]
+                out[j, l] -= M[row + j, l] * x[i, l]
+        for l in range(live):
+            out[i, l] -= M[row + i, l] * x[i, l]
+
+
+@kernel
+def update_moments(
+    e: Evidence, t: int, V: Matrix, w: Vector, moments: Moments
+) -> None:
+    """Mean and variance of the predictions for task t's rows, from its posterior."""
+    change = 0.0
+    for i in range(e.offsets[t], e.offsets[t + 1]):
+        mean, variance, place = 0.0, 0.0, 0
+        for j in range(w.size):
+            total = 0.0
+            for m in range(j):
+                total += V[0, place + m] * e.X[i, m]
+            place += j + 1
+            x = e.X[i, j]
+            variance += x * (2.0 * total + V[0, place - 1] * x)
+            mean += w[j] * x
+        variance = max(variance, 0.0)
+        change = max(change, abs(mean - moments.mean[i]) / math.sqrt(variance + 1e-300))
+        moments.mean[i], moments.variance[i] = mean, variance
+    moments.change[t] = change
+
+
+@kernel
+def dense_pass(
+    e: Evidence,
+    start: Start,
+    form: Form,
+    moments: Moments,
+    tasks: Counts,
+    sums: Sums,
+    chunk: int,
+    out: Out,
+) -> None:
+    """Posteriors of these tasks: their sums go to row `chunk` of `sums`, and more if asked for."""
+    k, r = start.effects.shape
+    size = k * (k + 1) // 2
+    own, c = np.empty((1, size)), np.empty(k)
+    M, h, u, delta = (
+        np.empty((size, LANES)),
+        np.empty((k, LANES)),
+        np.empty((k, LANES)),
+        np.empty((k, LANES)),
+    )
+    r0, log_det = np.empty(LANES), np.empty(LANES)
+    full, b = sums.V.shape[1] == size, start.noise
+    for first in range(0, len(tasks), LANES):
+        live = min(LANES, len(tasks) - first)
+        for l in range(live):
+            t = tasks[first + l]
+            r0[l] = gather(e, start, form, moments, t, own, c)
+            for m in range(size):
+                M[m, l] = own[0, m]
+            for j in range(k):
+                mean = 0.0
+                for s in range(r):
+                    mean += start.effects[j, s] * e.side[t, s]
+                h[j, l], u[j, l] = mean, c[j]
+                r0[l] -= mean * c[j]
+        times(M, h, live, u)
+        for j in range(k):
+            for l in range(live):
+                r0[l] -= h[j, l] * u[j, l]
+                u[j, l] /= b
+                delta[j, l] = 0.0
+        for m in range(size):
+            for l in range(live):
+                M[m, l] = start.precision[m] + M[m, l] / b
+        log_det[:] = start.log_det
+        invert(M, k, live, log_det)
+        times(M, u, live, delta)
+        for j in range(k):
+            for l in range(live):
+                delta[j, l] = -delta[j, l]
+        _collect(e, tasks[first : first + live], M, u, delta, r0, log_det, full, sums, chunk)
+        for l in range(live):
+            t = tasks[first + l]
+            if len(out.W) > 0:
+                for j in range(k):
+                    out.W[t, j] = h[j, l] + delta[j, l]
+            if len(out.V) > 0:
+                for m in range(size):
+                    out.V[t, m] = M[m, l]
+            if form.code != SQUARED and e.offsets[t + 1] > e.offsets[t]:
+                for m in range(size):
+                    own[0, m] = M[m, l]
+                for j in range(k):
+                    c[j] = h[j, l] + delta[j, l]
+                update_moments(e, t, own, c, moments)
+
+
+@kernel
+def _collect(
+    e: Evidence,
+    tasks: Counts,
+    M: Matrix,
+    u: Matrix,
+    delta: Matrix,
+    r0: Vector,
+    log_det: Vector,
+    full: bool,
+    sums: Sums,
+    chunk: int,
+) -> None:
+    """Add what the next prior needs of these lanes."""
+    k, live = len(u), len(tasks)
+    for j in range(k):
+        row = _place(j)
+        for m in range(j + 1 if full else 0):
+            v, d = 0.0, 0.0
+            for l in range(live):
+                v += M[row + m, l]
+                d += delta[j, l] * delta[m, l]
+            sums.V[chunk, row + m] += v
+            sums.D[chunk, row + m] += d
+        if not full:
+            v, d = 0.0, 0.0
+            for l in range(live):
+                v += M[row + j, l]
+                d += delta[j, l] * delta[j, l]
+            sums.V[chunk, j] += v
+            sums.D[chunk, j] += d
+        fit = 0.0
+        for l in range(live):
+            fit += u[j, l] * delta[j, l]
+        sums.totals[chunk, 1] += fit
+        for s in range(e.side.shape[1]):
+            total = 0.0
+            for l in range(live):
+                total += delta[j, l] * e.side[tasks[l], s]
+            sums.F[chunk, j, s] += total
+    for l in range(live):
+        sums.totals[chunk, 0] += r0[l]
+        sums.totals[chunk, 2] += log_det[l]

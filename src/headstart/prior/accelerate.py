@@ -1,0 +1,63 @@
+"""A fixed point found in fewer steps than by going there: Anderson's mixing, safeguarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from headstart._checks import Vector
+
+MEMORY = 8  # steps that are mixed
+RIDGE = 1e-8  # of the least squares among them
+
+
+class Step(NamedTuple):
+    """A point, where the map takes it, and how good it is beside another."""
+
+    point: Vector
+    image: Vector
+    value: float  # of the point
+    gain_over: Callable[[Step], float]  # what is gained by going here from there
+
+
+def climb(
+    take: Callable[[Vector], Step], start: Vector, tol: float, max_iter: int
+) -> tuple[Step, int, bool]:
+    """Repeat a map that makes no point worse until it hardly makes it better.
+
+    Of the last points and their images, that mixture is taken whose step would be the shortest.
+    If nothing is gained by it, it is dropped for the image of the last point. Returns the last
+    step, how often the map was taken, and whether two steps in turn gained less than `tol`.
+    """
+    best, done, small = take(start), 1, 0
+    points, images = [best.point], [best.image]
+    while done < max_iter and small < 2:
+        mixed = _mixture(points, images)
+        step, done = take(best.image if mixed is None else mixed), done + 1
+        gain = step.gain_over(best)
+        if mixed is not None and not gain >= 0.0:
+            points, images = [], []
+            step, done = take(best.image), done + 1
+            gain = step.gain_over(best)
+        small = small + 1 if abs(gain) < tol else 0
+        best = step
+        points, images = [*points, best.point][-MEMORY:], [*images, best.image][-MEMORY:]
+    return best, done, small == 2
+
+
+def _mixture(points: list[Vector], images: list[Vector]) -> Vector | None:
+    """The image that belongs to the shortest step, as far as the last steps tell."""
+    if len(points) < 2:
+        return None
+    steps = np.array(images) - np.array(points)
+    differences, moves = np.diff(steps, axis=0), np.diff(np.array(images), axis=0)
+    gram = differences @ differences.T
+    size = float(np.trace(gram))
+    if not np.isfinite(size) or size == 0.0:
+        return None
+    gram[np.diag_indices_from(gram)] += RIDGE * size
+    share = np.linalg.solve(gram, differences @ steps[-1])
+    mixed = np.asarray(images[-1] - share @ moves)
+    return mixed if np.isfinite(mixed).all() else None

@@ -1,0 +1,197 @@
+"""Learning a prior: the face."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from headstart._checks import check_choice, check_count, check_jobs, check_number, warn_user
+from headstart.columns import Columns
+from headstart.ids import hash_ids
+from headstart.losses import Loss, get_loss
+from headstart.posterior.evidence import Evidence
+from headstart.posterior.gather import evidence_of
+from headstart.prior.em import Learned, learn
+from headstart.prior.posterior import row_weights
+from headstart.prior.prior import METRICS, Prior, check_side
+from headstart.prior.summaries import Summaries, smallest
+from headstart.tasks import Tasks, TaskSet, TaskStream, as_task_set
+
+Matrix = NDArray[np.float64]
+
+TOLERANCE, MAX_ITER, MAX_TASKS = 1e-6, 500, 65_536
+MOST_FULL = 64  # columns up to which "auto" learns all covariances
+
+
+def learn_prior(
+    tasks: Tasks | TaskStream | Summaries,
+    loss: str | Loss = "squared",
+    metric: str = "auto",
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
+    n_jobs: int | None = None,
+    *,
+    fit_intercept: bool = False,
+    shrink: float | None = None,
+    max_tasks: int | None = MAX_TASKS,
+    side: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Prior:
+    r"""Learn where tasks start, how far and in which directions they go, and how noisy rows are.
+
+    Weights of tasks are taken to be spread as :math:`N(h, \Sigma)`, and rows to be noisy by b;
+    :math:`(h, \Sigma, b)` are those under which all rows are most likely, or for losses other
+    than the squared one, under which a lower bound of that is largest. The order of tasks and of
+    rows does not matter, nor do the units of the columns; with an intercept, nor do their zeros.
+
+    Parameters
+    ----------
+    tasks : TaskSet, list of pairs (X, y), Summaries, or ParquetRows
+    loss : str or Loss
+        With `Summaries`, theirs.
+    metric : {"auto", "full", "diagonal", "isotropic"}
+        The shape of the covariance in standard units: any; one variance for each column; the
+        same for all. ``"auto"`` is full up to 64 columns, then diagonal.
+    tol : float > 0
+        Stop when a pass raises the log-likelihood by less, for each task.
+    max_iter : int
+        Passes over the tasks at most.
+    n_jobs : int, optional
+        Threads; -1 for all cores. The result has the same bits for any number.
+    fit_intercept : bool
+        Whether a column of ones is added, with a start and a variance of its own. With
+        `Summaries`, as they have it.
+    shrink : float, optional
+        A full covariance is :math:`(1-\rho)C + \rho\,\mathrm{diag}\,C`; :math:`\rho` is
+        :math:`2k/(2k + T)` for k columns and T tasks if it is not given.
+    max_tasks : int, optional
+        Where there are more, those with the smallest hash of their id are used: the same ones
+        in any order and from any file. None for all.
+    side : array-like of shape (tasks, p), optional
+        What is known of each task, beside its rows: its start is ``h + G s``.
+    sample_weight : array-like of shape (rows,), optional
+        How often each row of a `TaskSet` counts.
+
+    Returns
+    -------
+    Prior
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When the likelihood still rises by more after `max_iter` passes.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 10, 2))
+    >>> w = [4.0, -2.0] + [1.0, 0.1] * rng.standard_normal((300, 2))
+    >>> y = np.einsum("tnd,td->tn", X, w) + 0.5 * rng.standard_normal((300, 10))
+    >>> prior = learn_prior(list(zip(X, y)))
+    >>> print(prior.bias.round(1), np.sqrt(np.diag(prior.covariance)).round(1), round(prior.noise, 2))
+    [ 3.9 -2. ] [1.  0.1] 0.25
+    """
+    rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
+    check_choice("metric", metric, ["auto", *METRICS])
+    most = None if max_tasks is None else check_count("max_tasks", max_tasks)
+    if shrink is not None:
+        shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
+    chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
+    chosen.check_inner("posterior")
+    if isinstance(tasks, TaskStream) and not isinstance(tasks, TaskSet | Summaries):
+        tasks = summarised(tasks, chosen, fit_intercept, most)
+    if isinstance(tasks, Summaries):
+        _refuse(sample_weight)
+        e, columns, units = tasks.evidence(most, side)
+    else:
+        e, columns, units = _evidence(
+            as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
+        )
+    shape = metric
+    if metric == "auto":
+        shape = "full" if columns.width <= MOST_FULL else "diagonal"
+    found = learn(e, chosen, shape, shrink, rate, passes, check_jobs(n_jobs))
+    if not found.converged:
+        warn_user(
+            f"learn_prior: the likelihood still rises after {passes} passes; raise max_iter or tol",
+            ConvergenceWarning,
+        )
+    return _in_users_units(found, columns, units, chosen, shape)
+
+
+def _evidence(
+    tasks: TaskSet,
+    loss: Loss,
+    intercept: bool,
+    most: int | None,
+    side: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[Evidence, Columns, Columns | None]:
+    """What a task set shows, and the units in which it does; likewise of what is known of tasks."""
+    loss.check_labels(tasks.y, tasks.place)
+    weight = row_weights(sample_weight, len(tasks.y))
+    known = None if side is None else check_side(side, len(tasks))
+    if most is not None and len(tasks) > most:
+        chosen = smallest(hash_ids(tasks.ids), most)
+        weight = weight[np.repeat(np.isin(np.arange(len(tasks)), chosen), tasks.sizes)]
+        tasks, known = tasks.subset(chosen), None if known is None else known[chosen]
+    X, y, offsets, _ = tasks.rows()
+    if not weight.all():
+        used = weight > 0.0
+        counts = np.add.reduceat(used, offsets[:-1])
+        X, y, weight = X[used], y[used], weight[used]
+        offsets = np.append(0, np.cumsum(counts))
+    columns = Columns.of(X, y, intercept=intercept, margin=loss.binary, weight=weight)
+    units = None
+    if known is not None:
+        units = Columns.of(known, np.zeros(len(known)), intercept=True)
+        known = units.rows(known)[:, :-1]
+    return evidence_of(X, y, offsets, columns, loss, known, weight), columns, units
+
+
+def summarised(
+    stream: TaskStream, loss: Loss, intercept: bool, most: int | None
+) -> Summaries:
+    """What a dataset's tasks show, of those with the smallest hashes."""
+    found, bound = Summaries(loss, fit_intercept=intercept), np.uint64(2**64 - 1)
+    for tasks in stream.task_sets():
+        hashes = hash_ids(tasks.ids)
+        some = np.flatnonzero(hashes <= bound)
+        if some.size == 0:
+            continue
+        kept = tasks.subset(some)
+        found.add(kept.X, kept.y, np.repeat(kept.ids, kept.sizes))
+        if most is not None and len(found) > 2 * most:
+            bound = found.sample(most)
+    return found
+
+
+def _refuse(sample_weight: ArrayLike | None) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight: expected None with Summaries or a dataset; add takes it")
+
+
+def _in_users_units(
+    found: Learned, columns: Columns, units: Columns | None, loss: Loss, metric: str
+) -> Prior:
+    start = found.start
+    effects = start.effects.copy()
+    if units is not None:  # of what is known of tasks
+        effects[:, 1:] /= units.scale
+        effects[:, 0] -= effects[:, 1:] @ units.centre
+    whole = start.covariance
+    sigma = np.diag(start.variances) if len(whole) == 0 else whole
+    return Prior(
+        columns.weights(effects[:, 0]),
+        columns.covariance(sigma),
+        start.noise,
+        loss,
+        metric,
+        columns.intercept,
+        columns.matrix @ effects[:, 1:] if units is not None else None,
+        columns,
+        found.n_iter,
+        found.converged,
+        start._replace(effects=effects),
+    )

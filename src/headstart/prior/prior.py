@@ -1,0 +1,280 @@
+"""A prior over tasks, and what is known of one task."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headstart._checks import (
+    FloatArray,
+    Vector,
+    as_floats,
+    check_bias,
+    check_choice,
+    check_jobs,
+    check_number,
+)
+from headstart.columns import Columns
+from headstart.losses import Loss, get_loss
+from headstart.posterior import Evidence, Start, packed, posteriors, take_pass, unpacked
+from headstart.posterior.gather import evidence_of
+from headstart.posterior.passes import first_moments, plan, settle
+from headstart.prior.posterior import Posterior, Rows, row_weights
+from headstart.tasks import Tasks, TaskSet, as_task_set
+
+Matrix = NDArray[np.float64]
+
+METRICS = ["isotropic", "diagonal", "full"]
+
+
+class Posteriors(NamedTuple):
+    """Weights of many tasks, shape (tasks, k), and their covariances (tasks, k, k) or None."""
+
+    weights: FloatArray
+    covariance: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    r"""Where tasks start, how far and in which directions they go, and how noisy a row is.
+
+    Weights of tasks are spread as :math:`N(h, \Sigma)` and a row costs
+    :math:`\ell(\langle x, w\rangle, y)/b`. The most probable weights of a task are then the
+    paper's biased regularised solution in the metric :math:`\Sigma`,
+
+    .. math:: \arg\min_w \sum_i \ell_i(\langle x_i, w\rangle)/b
+              + \tfrac12 (w-h)^\top\Sigma^{-1}(w-h),
+
+    which for :math:`\Sigma = \sigma^2 I` has :math:`\lambda = b/(n\sigma^2)`. `learn_prior`
+    learns all three from tasks.
+
+    Parameters
+    ----------
+    bias : array-like of shape (k,)
+        h. With an `intercept` its last entry is that of the column of ones.
+    covariance : array-like of shape (k, k), or (k,) for a diagonal, or a number
+        Sigma, positive definite; kept as a matrix.
+    noise : float > 0
+        b: the mean square of residuals for the squared loss, their mean absolute value for
+        the absolute one; 1 for labels -1 and +1, where Sigma carries the scale.
+    loss : str or Loss
+    metric : {"full", "diagonal", "isotropic"}
+        The shape the covariance was learned in, in standard units of the columns.
+    intercept : bool
+        Whether there is a column of ones beside those of X, which is added by itself.
+    side_effects : array-like of shape (k, p), optional
+        A task of which s is known starts from ``bias + side_effects @ s``.
+    columns : Columns, optional
+        The units in which sums are taken, so that few digits are lost.
+    n_iter, converged : passes it took to learn this, and whether the likelihood had settled
+
+    Examples
+    --------
+    >>> prior = Prior(bias=[1.0], covariance=1.0, noise=0.5)
+    >>> posterior = prior.posterior([[1.0], [1.0]], [3.0, 3.0])
+    >>> print(posterior.weights, posterior.covariance)  # (1 + 2 * 3 / 0.5) / (1 + 2 / 0.5)
+    [2.6] [[0.2]]
+    >>> print(posterior.predict([[2.0]]), posterior.variance([[2.0]]).round(2))
+    [5.2] [1.3]
+    """
+
+    bias: Vector
+    covariance: Matrix
+    noise: float = 1.0
+    loss: Loss = field(default_factory=lambda: get_loss("squared"))
+    metric: str = "full"
+    intercept: bool = False
+    side_effects: Matrix | None = None
+    columns: Columns | None = field(default=None, repr=False)
+    n_iter: int = 0
+    converged: bool = True
+    standard: Start | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("loss", get_loss(self.loss))
+        self.loss.check_inner("posterior")
+        check_choice("metric", self.metric, METRICS)
+        put("noise", check_number("noise", self.noise, above=0.0))
+        if self.loss.binary and self.noise != 1.0:
+            raise ValueError(f"noise: expected 1 with the {self.loss.name} loss, see covariance")
+        put("bias", check_bias("bias", self.bias, np.size(self.bias)))
+        put("covariance", _as_covariance(self.covariance, self.bias.size))
+        put("side_effects", self._checked_effects())
+        if self.columns is None:
+            d = self.n_features
+            scale = 1.0 / np.sqrt(np.diag(self.covariance)[:d])
+            put("columns", Columns(np.zeros(d), scale, 0.0, self.intercept))
+        if self.standard is None:
+            put("standard", self._in_standard_units())
+
+    def _checked_effects(self) -> Matrix | None:
+        if self.side_effects is None:
+            return None
+        effects = as_floats("side_effects", self.side_effects, 2).astype(np.float64)
+        if len(effects) != self.bias.size:
+            raise ValueError(f"side_effects: expected {self.bias.size} rows, found {len(effects)}")
+        return effects
+
+    def _in_standard_units(self) -> Start:
+        columns = self._rows.columns
+        effects = np.empty((self.bias.size, self.n_side + 1))
+        effects[:, 0] = columns.standard(self.bias)
+        if self.side_effects is not None:
+            moved = columns.standard((self.bias[:, None] + self.side_effects).T).T
+            effects[:, 1:] = moved - effects[:, :1]
+        sigma = columns.standard_covariance(self.covariance)
+        variances = np.diag(sigma).copy()
+        if np.count_nonzero(sigma) == variances.size:
+            inverse, log_det = np.diag(1.0 / variances), float(np.log(variances).sum())
+            sigma = np.empty((0, 0))
+        else:
+            sign, log_det = np.linalg.slogdet(sigma)
+            if sign <= 0.0 or np.linalg.eigvalsh(sigma)[0] <= 0.0:
+                raise ValueError("covariance: expected a positive definite matrix")
+            inverse = np.linalg.inv(sigma)
+        return Start(effects, variances, sigma, packed(inverse), float(log_det), self.noise)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return int(self.bias.size - self.intercept)
+
+    @property
+    def n_side(self) -> int:
+        """How many numbers are known of a task."""
+        return 0 if self.side_effects is None else int(self.side_effects.shape[1])
+
+    @property
+    def _start(self) -> Start:
+        if self.standard is None:
+            raise TypeError("standard: made with the prior")
+        return self.standard
+
+    @property
+    def _rows(self) -> Rows:
+        if self.columns is None:
+            raise TypeError("columns: made with the prior")
+        return Rows(self.columns, self.loss, self.noise)
+
+    def start(self, side: ArrayLike | None = None) -> Vector:
+        """The weights a task starts from; `side` is what is known of it."""
+        return self._rows.columns.weights(self._start.effects @ self._side(side, 1)[0])
+
+    def posterior(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        side: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Posterior:
+        """What is known of a task after its rows, or, without rows, before any.
+
+        Exact for the squared loss; for the others the quadratic forms are those of the posterior
+        itself. The order of rows does not matter.
+        """
+        known, start, rows = self._side(side, 1), self._start, self._rows
+        if X is None or y is None:
+            whole = start.covariance
+            spread = np.diag(start.variances) if len(whole) == 0 else whole
+            return Posterior.of(rows, start.effects @ known[0], spread)
+        inputs, labels = rows.check(X, y)
+        weight = row_weights(sample_weight, len(labels))
+        inputs, labels, weight = inputs[weight > 0.0], labels[weight > 0.0], weight[weight > 0.0]
+        cut = np.array([0, len(labels)])
+        e = evidence_of(inputs, labels, cut, rows.columns, self.loss, known[:, 1:], weight)
+        W, V, _ = posteriors(e, start, self.loss, covariance=True)
+        return Posterior.of(rows, W[0].astype(np.float64), unpacked(V[0]), inputs)
+
+    def posteriors(
+        self,
+        tasks: Tasks,
+        side: ArrayLike | None = None,
+        *,
+        covariance: bool = False,
+        n_jobs: int | None = None,
+    ) -> Posteriors:
+        """What is known of many tasks, as `posterior` has it of one.
+
+        Examples
+        --------
+        >>> prior = Prior(bias=[1.0], covariance=1.0, noise=0.5)
+        >>> prior.posteriors([([[1.0], [1.0]], [3.0, 3.0]), ([[1.0]], [1.0])]).weights
+        array([[2.6],
+               [1. ]])
+        """
+        e, kept = self._evidence(tasks, side)
+        jobs, columns = check_jobs(n_jobs), self._rows.columns
+        W, V, _ = posteriors(e, self._start, self.loss, covariance=covariance, n_jobs=jobs)
+        spread = columns.covariance(unpacked(V)).astype(kept) if covariance else None
+        return Posteriors(columns.weights(W).astype(kept), spread)
+
+    def log_likelihood(self, tasks: Tasks, side: ArrayLike | None = None) -> float:
+        r"""Logarithm of the density of all labels; for losses other than the squared, a bound.
+
+        For the squared loss it is
+        :math:`-\frac12\sum_t [\log\det 2\pi K_t + r_t^\top K_t^{-1} r_t]` with
+        :math:`K_t = X_t\Sigma X_t^\top + bI` and :math:`r_t = y_t - X_t h`.
+
+        Examples
+        --------
+        >>> prior = Prior(bias=[0.0], covariance=1.0)
+        >>> print(round(prior.log_likelihood([([[1.0]], [1.0])]), 4))  # of N(0, 2) at 1
+        -1.5155
+        """
+        e, _ = self._evidence(tasks, side)
+        start, loss, way = self._start, self.loss, plan(e)
+        moments = first_moments(e, start, loss)
+        settle(e, way, start, loss, moments)
+        return take_pass(e, way, start, loss, moments).log_likelihood(start, loss, e.n_rows)
+
+    def _evidence(self, tasks: Tasks, side: ArrayLike | None) -> tuple[Evidence, type]:
+        task_set = as_task_set(tasks)
+        if task_set.n_features != self.n_features:
+            raise ValueError(
+                f"tasks: expected {self.n_features} columns, found {task_set.n_features}"
+            )
+        self.loss.check_labels(task_set.y, task_set.place)
+        X, y, offsets, known = (*task_set.rows()[:3], self._side(side, len(task_set)))
+        e = evidence_of(X, y, offsets, self._rows.columns, self.loss, known[:, 1:])
+        return e, task_set.X.dtype.type
+
+    def _side(self, side: ArrayLike | None, count: int) -> Matrix:
+        """``(1, s)`` as rows."""
+        known = np.ones((count, 1 + self.n_side))
+        if side is None and self.n_side:
+            raise ValueError(
+                f"side: a start needs the {self.n_side} numbers known of each task, found None"
+            )
+        if side is not None:
+            known[:, 1:] = check_side(side, count, self.n_side)
+        return known
+
+
+def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
+    """What is known of tasks, a row of numbers for each."""
+    given = as_floats("side", np.asarray(side).reshape(count, -1), 2)
+    if width is not None and given.shape[1] != width:
+        raise ValueError(f"side: expected {width} numbers for each task, found {given.shape[1]}")
+    return given.astype(np.float64)
+
+
+def _as_covariance(value: ArrayLike, k: int) -> Matrix:
+    given = np.asarray(value)
+    if given.ndim == 0:
+        given = np.full(k, check_number("covariance", value, above=0.0))
+    floats = as_floats("covariance", given, given.ndim).astype(np.float64)
+    matrix = np.diag(floats) if floats.ndim == 1 else floats
+    if matrix.shape != (k, k):
+        raise ValueError(f"covariance: expected shape ({k}, {k}), found {given.shape}")
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0):
+        raise ValueError("covariance: expected a symmetric matrix")
+    if not (np.diag(matrix) > 0.0).all():
+        raise ValueError("covariance: expected a positive definite matrix")
+    return matrix
