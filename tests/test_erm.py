@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from reference import algorithm_4
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC, LinearSVR
-from strategies import Array, Problem, problems, regs
+from strategies import LIPSCHITZ, Array, Problem, problems, regs
 
 from headstart import (
     LOSSES,
+    Absolute,
     EpsilonInsensitive,
     Huber,
     Loss,
@@ -27,6 +29,7 @@ from headstart import (
     get_loss,
     task_weights,
 )
+from headstart.erm import solve_task, workspace
 from headstart.theory import dual_value, erm_stability, primal_value
 
 
@@ -190,6 +193,72 @@ def test_columns_of_very_different_sizes(loss: str, reg: float) -> None:
         dual = dual_value(X, y, result.dual, np.zeros(4), reg, loss)
         assert result.gap <= 1e-6
         assert primal + dual == pytest.approx(result.gap, rel=0.1, abs=1e-11 * (1.0 + primal))
+
+
+def found_case(loss: Loss) -> tuple[Array, Array, Array, float, Array]:
+    """A task of 39 distinct rows among 100, of rank 15 in 26 columns, and a warm start b."""
+    case = np.load(Path(__file__).parent / "data" / "erm_not_finite.npz")
+    y = np.where(case["y"] > np.median(case["y"]), 1.0, -1.0) if loss.binary else case["y"]
+    return case["X"], y, case["h"], float(case["lam"]), np.clip(case["b"], *loss.domain)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("start", ["zero", "warm", "nan", "inf"])
+def test_free_rows_that_depend_on_each_other(name: str, start: str) -> None:
+    """Newton's step on such rows leads far away; no start, and no such step, is the end of it."""
+    loss = get_loss(name)
+    X, y, h, lam, b = found_case(loss)
+    if start != "warm":
+        b[:] = 0.0
+    if start in ("nan", "inf"):
+        b[7] = float(start)
+    w, target = np.empty(h.size), 1e-6 * lam
+    objective, work = loss.regularised(lam, "erm"), workspace(*X.shape)
+    gap, _, converged = solve_task(X, y, objective, h, w, b, target, 2000, work)
+    assert converged
+    assert 0.0 <= gap <= target
+    u = (b * y if loss.binary else b) / len(y)
+    primal, dual = primal_value(X, y, w, h, lam, loss), dual_value(X, y, u, h, lam, loss)
+    assert primal + dual == pytest.approx(gap, abs=1e-12)
+
+
+def test_no_pass_ends_farther_away_than_it_began() -> None:
+    X, y, h, lam, b = found_case(get_loss("absolute"))
+    objective, work, w = Absolute().regularised(lam, "erm"), workspace(*X.shape), np.empty(h.size)
+    gaps = []
+    for max_iter in range(1, 16):
+        warm = b.copy()
+        gaps.append(solve_task(X, y, objective, h, w, warm, 1e-9, max_iter, work)[0])
+    assert max(gaps) <= gaps[0]
+
+
+@pytest.mark.parametrize("name", LIPSCHITZ)
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_low_rank(name: str, seed: int) -> None:
+    loss, rng = get_loss(name), np.random.default_rng(seed)
+    n, d, rank = rng.integers(20, 70), rng.integers(20, 64), rng.integers(1, 5)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    y = X @ rng.normal(size=d) + rng.normal(size=n)
+    y = np.where(y > 0.0, 1.0, -1.0) if loss.binary else y
+    for reg in 10.0 ** np.arange(-5.0, 5.0):
+        result = biased_erm(X, y, np.zeros(d), reg, loss)
+        assert result.converged
+        assert np.isfinite(result.weights).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("solver", ["cd", "fista"])
+@pytest.mark.parametrize("size", [1e100, 1e200, 1e300])
+def test_numbers_that_overflow_are_said_and_never_returned(
+    name: str, solver: str, size: float
+) -> None:
+    X, y = synthetic(6, 3, get_loss(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = biased_erm(size * X, y, np.ones(3), 1e-3, name, solver=solver, max_iter=50)
+    assert np.isfinite(result.weights).all()
+    assert np.isfinite(result.dual).all()
+    assert result.gap >= 0.0
 
 
 @pytest.mark.parametrize("max_iter", [1, 5, 8, 9, 12, 20, 30])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from reference import online_validation
+from sklearn.exceptions import ConvergenceWarning
 from strategies import LIPSCHITZ
 
 from headstart import TaskSet, evaluate_bias, get_loss, learn_bias
@@ -122,6 +125,84 @@ def test_fixed_bias_tunes_only_reg(evaluate_with: str) -> None:
     assert found.reg == REGS[int(np.argmin(losses))]
     tested = evaluate_bias(*test, bias, found.reg, inner=evaluate_with).mean()
     assert found.test_loss == pytest.approx(tested)
+
+
+def flat_tasks(T: int, seed: int = 0) -> TaskSet:
+    """Tasks whose rows depend on each other: where Newton's steps on free rows go astray."""
+    rng, pairs = np.random.default_rng(seed), []
+    for _ in range(T):
+        X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 30))
+        pairs.append((X, X @ rng.normal(size=30) + rng.normal(size=40)))
+    return TaskSet.from_list(pairs)
+
+
+@pytest.mark.parametrize("evaluate_with", ["sgd", "erm"])
+def test_exact_candidates_are_finite_and_solved(evaluate_with: str) -> None:
+    tasks = flat_tasks(12)
+    valid = tasks.subset(range(6)).split_rows(30)
+    grid = 10.0 ** np.arange(-4.0, 3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = select_online(
+            tasks.subset(range(6, 12)), valid, valid, grid, [0.1], "absolute", "erm", evaluate_with
+        )
+        fixed = select_reg(valid, valid, np.zeros(30), grid, evaluate_with="erm")
+    for part in (*found, fixed.validation_loss):
+        assert np.isfinite(part).all()
+
+
+def test_the_found_case_as_a_task_of_validation() -> None:
+    case = np.load(Path(__file__).parent / "data" / "erm_not_finite.npz")
+    tasks = TaskSet.from_list([(case["X"], case["y"])] * 2)
+    pair = tasks.split_rows(90)
+    found = select_online(
+        tasks, pair, pair, [1e-3, 1e-2], [1.0, 30.0], inner="erm", evaluate_with="erm"
+    )
+    for part in found:
+        assert np.isfinite(part).all()
+
+
+def huge(scale: float) -> tuple[TaskSet, tuple[TaskSet, TaskSet]]:
+    tasks = TaskSet.from_list([(np.full((3, 1), scale), np.ones(3))] * 3)
+    return tasks, tasks.split_rows(1)
+
+
+def test_unsolved_tasks_are_counted_and_said_once() -> None:
+    train, pair = huge(1e200)
+    message = r"1?\d of \d+ tasks not solved: duality gap"
+    for call in (
+        lambda: select_online(train, pair, pair, [1e-6], [1e-300], inner="erm"),
+        lambda: select_online(train, pair, pair, [1e-6], [1e-300], evaluate_with="erm"),
+        lambda: select_reg(pair, pair, [0.0], [1e-6], evaluate_with="erm"),
+    ):
+        with pytest.warns(ConvergenceWarning, match=message) as caught:
+            call()
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("loss", ["absolute", "hinge"])
+@pytest.mark.parametrize("inner", ["sgd", "erm"])
+def test_a_candidate_that_is_not_finite_loses(loss: str, inner: str) -> None:
+    """An infinite weight can have a hinge loss of 0, and NaN is the smallest of all to argmin."""
+    train, valid, test = instance(loss)
+    steps = [1e308, 0.05]
+    found = select_online(train, valid, test, [3.0], steps, loss, inner, inner)
+    alone = select_online(train, valid, test, [3.0], [0.05], loss, inner, inner)
+    lost = found.validation_loss[:, 0, 0]
+    assert lost[-1] == np.inf
+    assert not np.isnan(found.validation_loss).any()
+    assert np.all(found.step[1:] == 0.05)
+    np.testing.assert_array_equal(found.validation_loss[:, :, 1:], alone.validation_loss)
+    np.testing.assert_array_equal(found.bias, alone.bias)
+    with pytest.raises(ValueError, match=r"regs, steps: .* beyond all numbers; use smaller steps"):
+        select_online(train, valid, test, [3.0], [1e308], loss, inner, inner)
+
+
+def test_no_reg_is_chosen_among_none() -> None:
+    _, pair = huge(1e200)
+    with pytest.raises(ValueError, match=r"regs: .* beyond all numbers; use larger regs, or"):
+        select_reg(pair, pair, [1e200], [1.0])
 
 
 def test_float32_tasks() -> None:

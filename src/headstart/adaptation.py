@@ -66,7 +66,7 @@ def task_weights(
     check_choice("order", order, ORDERS)
     h, jobs = check_bias("bias", bias, task_set.n_features), check_jobs(n_jobs)
     if inner == "erm":
-        return erm_weights(task_set, h, objective, n_jobs=jobs)
+        return erm_weights(task_set, h, objective, jobs)
     return sgd_weights(task_set, h, objective, predictor, order, random_state, jobs)
 
 
@@ -82,6 +82,15 @@ def _query_loss(rows: Rows, form: Form, W: FloatArray, first: int, last: int, ou
                 z += np.float64(X[i, j]) * W[t, j]
             total += phi(form, score(form, z, y[i]))
         out[t] = total / (end - begin)
+
+
+def query_losses(queries: TaskSet, form: Form, W: FloatArray, n_jobs: int = 1) -> Vector:
+    """The mean loss over each task's queries with that task's row of weights."""
+    rows, out = queries.rows(), np.empty(len(queries))
+    run_blocks(
+        lambda first, last: _query_loss(rows, form, W, first, last, out), len(queries), n_jobs
+    )
+    return out
 
 
 def evaluate_bias(
@@ -120,10 +129,4 @@ def evaluate_bias(
     check_same_tasks(train, test)
     chosen, _ = check_problem(test, reg, loss, inner)
     W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
-    rows, out = test.rows(), np.empty(len(test))
-    run_blocks(
-        lambda first, last: _query_loss(rows, chosen.form, W, first, last, out),
-        len(test),
-        check_jobs(n_jobs),
-    )
-    return out
+    return query_losses(test, chosen.form, W, check_jobs(n_jobs))

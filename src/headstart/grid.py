@@ -1,18 +1,21 @@
 """All candidates of a grid at once: each task teaches every one of them, and tries them.
 
 Candidates are columns, so that a task costs a few matrix products for all of them together.
+A bias that is not finite any more is left alone, and its loss is infinite.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._checks import Vector
+from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel, run_blocks
-from headstart.erm import MAX_ITER, TOLERANCE, solve_task, workspace
+from headstart.erm import MAX_ITER, TOLERANCE, Unsolved, solve_task, workspace
+from headstart.erm.dual import Workspace
 from headstart.losses import Form, Objective
 from headstart.losses.many import sum_losses
 from headstart.sgd.batch import drawn_gram_pass, gram_pass
@@ -29,6 +32,11 @@ class Candidates(NamedTuple):
     lams: Vector
     gammas: Vector
     form: Form
+
+    @property
+    def targets(self) -> Vector:
+        """The gaps at which tasks count as solved."""
+        return TOLERANCE * np.minimum(1.0, self.lams)
 
 
 @kernel
@@ -53,31 +61,59 @@ def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int6
 
 
 @kernel
-def learn_erm(rows: Rows, t: int, candidates: Candidates) -> None:
-    """Update every candidate's bias with task t, exact meta-gradients."""
-    H, lams, gammas, form = candidates
+def _solve(
+    X: FloatArray,
+    y: FloatArray,
+    candidates: Candidates,
+    q: int,
+    h: Vector,
+    w: Vector,
+    b: Vector,
+    work: Workspace,
+) -> float:
+    """Solve a task from candidate q's bias, put into h; return the gap, or 0 if solved."""
+    h[:] = candidates.H[:, q]
+    if not math.isfinite(h.sum()):
+        w[:] = h
+        return 0.0
+    objective = Objective(candidates.lams[q], candidates.form)
+    target = TOLERANCE * min(1.0, objective.lam)
+    gap, _, solved = solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
+    return 0.0 if solved else gap
+
+
+@kernel
+def learn_erm(rows: Rows, t: int, candidates: Candidates, gaps: Vector) -> None:
+    """Update every candidate's bias with task t, exact meta-gradients; fill `gaps`."""
+    H, lams, gammas, _ = candidates
     begin, end = rows.offsets[t], rows.offsets[t + 1]
     X, y = rows.X[begin:end], rows.y[begin:end]
     d, m = H.shape
     work, w, h, b = workspace(end - begin, d), np.empty(d), np.empty(d), np.zeros(end - begin)
     for q in range(m):
-        h[:] = H[:, q]
-        target = TOLERANCE * min(1.0, lams[q])
-        objective = Objective(lams[q], form)
-        solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
+        gaps[q] = _solve(X, y, candidates, q, h, w, b, work)
         for j in range(d):
             H[j, q] -= gammas[q] * lams[q] * (h[j] - w[j])
 
 
 @kernel
 def _query_losses(queries: Rows, t: int, W: Matrix, form: Form, Z: Matrix, out: Vector) -> None:
-    """Mean loss on task t's queries of every column of weights."""
+    """Mean loss on task t's queries of every column of weights; infinite if those are not finite.
+
+    The hinge loss of an infinite weight can be 0.
+    """
     begin, end = queries.offsets[t], queries.offsets[t + 1]
     n = end - begin
     np.dot(queries.X[begin:end], W, Z[:n])
     sum_losses(form, Z, queries.y, begin, n, out)
+    total = 0.0
+    for j in range(W.shape[0]):
+        for q in range(out.size):
+            total += W[j, q]
+    all_finite = math.isfinite(total)
     for q in range(out.size):
-        out[q] /= n
+        finite = out[q] < math.inf and (all_finite or math.isfinite(W[:, q].sum()))
+        out[q] = out[q] / n if finite else math.inf
 
 
 @kernel
@@ -117,14 +153,14 @@ def _try_erm(
     first: int,
     last: int,
     out: Matrix,
+    gaps: Matrix,
 ) -> None:
     """Mean query loss of every candidate on each task: exact solutions.
 
     `duals` holds a row for each candidate with the dual points of all shots, from which
     the next bias starts: it moves little from task to task.
     """
-    H, lams, _, form = candidates
-    d, m = H.shape
+    d, m = candidates.H.shape
     n = longest(shots.offsets, first, last)
     work, w, h = workspace(n, d), np.empty(d), np.empty(d)
     W, Z = np.empty((d, m)), np.empty((longest(queries.offsets, first, last), m))
@@ -132,13 +168,9 @@ def _try_erm(
         begin, end = shots.offsets[t], shots.offsets[t + 1]
         X, y = shots.X[begin:end], shots.y[begin:end]
         for q in range(m):
-            h[:] = H[:, q]
-            objective = Objective(lams[q], form)
-            target = TOLERANCE * min(1.0, lams[q])
-            b = duals[q, begin:end]
-            solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
+            gaps[t, q] = _solve(X, y, candidates, q, h, w, duals[q, begin:end], work)
             W[:, q] = w
-        _query_losses(queries, t, W, form, Z, out[t])
+        _query_losses(queries, t, W, candidates.form, Z, out[t])
 
 
 def mean_losses(
@@ -146,9 +178,10 @@ def mean_losses(
     candidates: Candidates,
     evaluate_with: str,
     duals: Matrix,
+    unsolved: Unsolved,
     n_jobs: int,
 ) -> Vector:
-    """Loss of every candidate, the mean over tasks of the means over their queries."""
+    """Loss of every candidate, the mean over tasks of the means over their queries; never NaN."""
     shots, queries = pair[0].rows(), pair[1].rows()
     out = np.empty((len(pair[0]), candidates.lams.size))
     if evaluate_with == "sgd":
@@ -158,9 +191,12 @@ def mean_losses(
             n_jobs,
         )
     else:
+        gaps = np.empty(out.shape)
         run_blocks(
-            lambda first, last: _try_erm(shots, queries, candidates, duals, first, last, out),
+            lambda first, last: _try_erm(shots, queries, candidates, duals, first, last, out, gaps),
             len(out),
             n_jobs,
         )
-    return np.asarray(out.mean(axis=0), np.float64)
+        unsolved.add(gaps, candidates.targets)
+    with np.errstate(over="ignore"):
+        return np.asarray(out.mean(axis=0), np.float64)

@@ -22,9 +22,11 @@ from headstart._checks import (
     check_generator,
     check_jobs,
 )
-from headstart.adaptation import INNER, evaluate_bias
+from headstart.adaptation import INNER, query_losses
+from headstart.erm import Unsolved, erm_weights
 from headstart.grid import Candidates, Matrix, learn_erm, learn_sgd, mean_losses
-from headstart.losses import Loss, get_loss
+from headstart.losses import Loss, Objective, get_loss
+from headstart.sgd import sgd_weights
 from headstart.tasks import ORDERS, Tasks, TaskSet, as_task_set, check_same_tasks
 
 Pair = tuple[Tasks, Tasks]
@@ -36,7 +38,8 @@ class Selection(NamedTuple):
     Attributes
     ----------
     tasks : numbers of observed tasks, beginning with 0
-    validation_loss : of every candidate, shape (rows, len(regs), len(steps))
+    validation_loss : of every candidate, shape (rows, len(regs), len(steps)); infinite where
+        numbers overflow
     reg, step : of the best candidate
     bias : of the best candidate, shape (rows, d)
     test_loss : mean loss of the best candidate on the test tasks
@@ -97,6 +100,16 @@ def select_online(
     -------
     Selection
 
+    Raises
+    ------
+    ValueError
+        When no candidate is left whose bias and validation loss are finite.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When exact solutions of some tasks were not reached.
+
     Examples
     --------
     >>> from headstart.environments import RegressionEnvironment
@@ -108,6 +121,7 @@ def select_online(
     """
     check_choice("inner", inner, INNER)
     chosen, rng, jobs = get_loss(loss), check_generator(random_state), check_jobs(n_jobs)
+    chosen.check_inner(inner)
     apart = check_count("every", every)
     grid = np.meshgrid(_grid("regs", regs), _grid("steps", steps), indexing="ij")
     trial = _prepared_pair("valid", valid, chosen, evaluate_with, order, rng)
@@ -121,16 +135,17 @@ def select_online(
 
     H, total = np.zeros((d, m)), np.zeros((d, m))
     lams, gammas = grid[0].ravel(), grid[1].ravel()
-    duals = np.zeros((m, len(trial[0].X)))
+    duals, gaps, unsolved = np.zeros((m, len(trial[0].X))), np.empty(m), Unsolved()
     rows, drawn = tasks.rows(), np.empty((0, m), np.int64)
     seen = [t for t in range(T + 1) if t % apart == 0 or t == T]
     validation, best, biases, tested = [], [], [], []
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         for t in range(T + 1):
             if t > 0:
                 now = Candidates(H, lams, gammas, chosen.form)
                 if inner == "erm":
-                    learn_erm(rows, t - 1, now)
+                    learn_erm(rows, t - 1, now, gaps)
+                    unsolved.add(gaps, now.targets)
                 else:
                     if order == "resample":
                         n = int(tasks.sizes[t - 1])
@@ -140,11 +155,12 @@ def select_online(
             if t % apart != 0 and t != T:
                 continue
             mean = Candidates(total / (t + 1), lams, gammas, chosen.form)
-            validation.append(mean_losses(trial, mean, evaluate_with, duals, jobs))
-            best.append(int(np.argmin(validation[-1])))
+            validation.append(mean_losses(trial, mean, evaluate_with, duals, unsolved, jobs))
+            best.append(_best(validation[-1], "regs, steps", "smaller steps, larger regs"))
             biases.append(mean.H[:, best[-1]].copy())
-            reg = float(lams[best[-1]])
-            tested.append(evaluate_bias(*final, biases[-1], reg, chosen, evaluate_with).mean())
+            objective = Objective(float(lams[best[-1]]), chosen.form)
+            tested.append(_mean_loss(final, biases[-1], objective, evaluate_with, unsolved))
+    unsolved.warn()
     return Selection(
         np.array(seen),
         np.reshape(validation, (len(seen), *grid[0].shape)),
@@ -186,12 +202,39 @@ def select_reg(
     h = check_bias("bias", bias, trial[0].n_features)
     H = np.repeat(h[:, None], lams.size, axis=1)
     candidates = Candidates(H, lams, np.zeros_like(lams), chosen.form)
-    duals = np.zeros((lams.size, len(trial[0].X)))
+    duals, unsolved = np.zeros((lams.size, len(trial[0].X))), Unsolved()
     with threadpool_limits(1, user_api="blas"):
-        losses = mean_losses(trial, candidates, evaluate_with, duals, jobs)
-        reg = float(lams[np.argmin(losses)])
-        tested = evaluate_bias(*final, h, reg, chosen, evaluate_with).mean()
-    return RegSelection(losses, reg, float(tested))
+        losses = mean_losses(trial, candidates, evaluate_with, duals, unsolved, jobs)
+        reg = float(lams[_best(losses, "regs", "larger regs")])
+        tested = _mean_loss(final, h, Objective(reg, chosen.form), evaluate_with, unsolved)
+    unsolved.warn()
+    return RegSelection(losses, reg, tested)
+
+
+def _best(losses: Vector, names: str, remedy: str) -> int:
+    """The first of the candidates with the smallest loss, which must be a number."""
+    best = int(np.argmin(losses))
+    if losses[best] == np.inf:
+        raise ValueError(
+            f"{names}: the bias or the validation loss of every candidate grew beyond all numbers; "
+            f"use {remedy}, or scale the columns of X"
+        )
+    return best
+
+
+def _mean_loss(
+    pair: tuple[TaskSet, TaskSet],
+    bias: Vector,
+    objective: Objective,
+    evaluate_with: str,
+    unsolved: Unsolved,
+) -> float:
+    """Mean query loss over tasks that start from one bias."""
+    if evaluate_with == "erm":
+        W = erm_weights(pair[0], bias, objective, unsolved=unsolved)
+    else:
+        W = sgd_weights(pair[0], bias, objective)
+    return float(query_losses(pair[1], objective.form, W).mean())
 
 
 def _grid(name: str, values: ArrayLike) -> Vector:
@@ -205,7 +248,7 @@ def _prepared_pair(
     name: str, pair: Pair, loss: Loss, evaluate_with: str, order: str, rng: np.random.Generator
 ) -> tuple[TaskSet, TaskSet]:
     """Shots and queries in float64 and checked, rows drawn if Algorithm 1 is to visit such."""
-    check_choice("evaluate_with", evaluate_with, INNER)
+    loss.check_inner(check_choice("evaluate_with", evaluate_with, INNER))
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"{name}: expected a pair (shots, queries), found {type(pair).__name__}")
     shots, queries = as_task_set(pair[0]), as_task_set(pair[1])

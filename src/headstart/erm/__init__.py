@@ -5,21 +5,15 @@ r"""The exact within-task solution by its dual, certified by the duality gap.
 """
 
 from headstart.erm.dual import workspace
-from headstart.erm.solve import (
-    MAX_ITER,
-    TOLERANCE,
-    ERMResult,
-    biased_erm,
-    erm_weights,
-    solve_one,
-    solve_task,
-    warn_of_gaps,
-)
+from headstart.erm.many import erm_weights, solve_one
+from headstart.erm.solve import MAX_ITER, TOLERANCE, ERMResult, biased_erm, solve_task
+from headstart.erm.unsolved import Unsolved, warn_of_gaps
 
 __all__ = [
     "MAX_ITER",
     "TOLERANCE",
     "ERMResult",
+    "Unsolved",
     "biased_erm",
     "erm_weights",
     "solve_one",

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.erm.dual import Workspace, add, dot, dot_rows, solve_in_place
+from headstart.erm.dual import (
+    Workspace,
+    add,
+    dot,
+    dot_rows,
+    finite_gap,
+    gap_at_kkt,
+    solve_in_place,
+)
 from headstart.losses import Objective
 from headstart.losses.scalar import (
     conjugate_slope,
@@ -45,7 +55,8 @@ def free_step(
 ) -> None:
     """Newton's step for the dual on the rows where b is free to move, cut at the domain's ends.
 
-    Once coordinate descent has found which rows are free, this ends at the solution.
+    Once coordinate descent has found which rows are free, this ends at the solution. Before
+    that, and where the free rows depend on each other, it may lead anywhere, or not be finite.
     """
     form, ridge = objective.form, len(y) * objective.lam
     A, r, free, n_free = work.system, work.rhs, work.free, 0
@@ -72,3 +83,48 @@ def free_step(
             new = 0.0
         add((b[i] - new) * sign_of(form, y[i]) / ridge, X, i, w)
         b[i] = new
+
+
+@kernel
+def descend(
+    X: FloatArray,
+    y: FloatArray,
+    objective: Objective,
+    h: Vector,
+    w: Vector,
+    b: Vector,
+    target: float,
+    passes: int,
+    work: Workspace,
+) -> tuple[float, int]:
+    """Passes from the primal point w of b, with a Newton step whenever the free rows settle.
+
+    Ends at the target, or at the best point met. A step that makes the gap rise is not undone at
+    once: cut at the domain's ends it often shows which rows are free, and undoing it would make
+    small tasks take two to four times as long. One that is not finite is, and one that no end
+    cuts: from far away w would come back with the rounding of large numbers. Returns the gap
+    and the number of passes.
+    """
+    form, best, before = objective.form, math.inf, -1
+    best_w, best_b = work.best_w, work.best_b[: len(y)]
+    for done in range(1, passes + 1):
+        free = coordinate_pass(X, y, objective, w, b, work.norms)
+        settled, before = free == before, free
+        if settled:
+            free_step(X, y, objective, w, b, work)
+            gap = gap_at_kkt(X, y, objective, w, b)
+        elif done == 1:
+            gap = finite_gap(X, y, objective, h, w, b)
+        else:
+            continue
+        if gap <= target:
+            return gap, done
+        if gap < best or done == 1:
+            best, best_w[:], best_b[:] = gap, w, b
+        elif not gap < math.inf or form.upper - form.lower == math.inf:
+            w[:], b[:] = best_w, best_b
+    gap = gap_at_kkt(X, y, objective, w, b)
+    if gap < best:
+        return gap, passes
+    w[:], b[:] = best_w, best_b
+    return best, passes

@@ -38,7 +38,7 @@ class Workspace(NamedTuple):
     free: NDArray[np.int64]  # rows with curvature
     g: Vector  # gradient in w
     step: Vector  # Newton direction in w
-    best_w: Vector  # the point of the smallest gap so far
+    best_w: Vector  # the point to go back to when a step brings nothing
     best_b: Vector
     system: NDArray[np.float64]  # Newton matrix
     rhs: Vector
@@ -109,6 +109,18 @@ def gap_at_kkt(X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b:
         s = score(objective.form, dot(X, i, w), y[i])
         total += fenchel_gap(objective.form, s, b[i])
     return total / len(y)
+
+
+@kernel
+def finite_gap(
+    X: FloatArray, y: FloatArray, objective: Objective, h: Vector, w: Vector, b: Vector
+) -> float:
+    """The gap at the primal point w of b; if it is not finite, both go back to w = h and b = 0."""
+    gap = gap_at_kkt(X, y, objective, w, b)
+    if not gap < math.inf:  # NaN is not either
+        w[:], b[:] = h, 0.0
+        gap = gap_at_kkt(X, y, objective, w, b)
+    return gap if gap < math.inf else math.inf
 
 
 @kernel

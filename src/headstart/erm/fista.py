@@ -6,7 +6,7 @@ import math
 
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
-from headstart.erm.dual import dot, gap_at_kkt, primal_from_dual
+from headstart.erm.dual import dot, finite_gap, gap_at_kkt, primal_from_dual
 from headstart.losses import Objective
 from headstart.losses.scalar import prox_conjugate, score
 
@@ -40,6 +40,8 @@ def fista(
         gap = gap_at_kkt(X, y, objective, w, b)
         if gap <= target:
             return gap, iteration
+        if not gap < math.inf:  # numbers overflow, and would go on doing so
+            return finite_gap(X, y, objective, h, w, b), iteration
         after = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
         for i in range(n):
             p[i] = b[i] + (t - 1.0) / after * (b[i] - old[i])

@@ -92,7 +92,7 @@ def polish(
     """Semismooth Newton steps on the dual with a vanishing proximal term.
 
     Begins at the primal point w of b, whose gap is `gap`, and ends at the best point met:
-    at the target, or when a hundred steps have brought nothing better.
+    at the target, when a hundred steps have brought nothing better, or when numbers overflow.
 
     With centre p and width delta, ``b_i(s) = argmin_b phi*(b) - b s + delta (b - p_i)^2 / 2``
     is a prox of the conjugate, and what remains is a smooth convex problem in w,
@@ -138,7 +138,7 @@ def polish(
         if gap < best:
             best, since = gap, 0
             work.best_w[:], work.best_b[:n] = w, b
-        if best <= target or iteration == max_steps or since == 100:
+        if best <= target or iteration == max_steps or since == 100 or not gap < math.inf:
             break
         if infeasible <= 0.1 * fenchel:
             for i in range(n):

@@ -1,4 +1,4 @@
-"""The faces of the exact solution: one task, or every task of a set."""
+"""The exact solution of one task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from headstart._checks import (
     FloatArray,
@@ -17,22 +16,20 @@ from headstart._checks import (
     check_count,
     check_number,
     check_task,
-    warn_user,
 )
-from headstart._jit import kernel, run_blocks
-from headstart.erm.coordinate import coordinate_pass, free_step
+from headstart._jit import kernel
+from headstart.erm.coordinate import descend
 from headstart.erm.dual import (
     Workspace,
     dot_rows,
-    gap_at_kkt,
     primal_from_dual,
     rounding,
     workspace,
 )
 from headstart.erm.fista import fista
 from headstart.erm.newton import polish
+from headstart.erm.unsolved import warn_unsolved
 from headstart.losses import Loss, Objective, get_loss
-from headstart.tasks import Rows, TaskSet, longest
 
 PASSES = 15  # of coordinate descent before `polish` takes over
 TOLERANCE, MAX_ITER = 1e-6, 2000
@@ -77,26 +74,19 @@ def solve_task(
     Coordinate descent goes on until a pass leaves the same rows free as the one before;
     a Newton step on those then ends most tasks. `polish` takes the others. Returns the gap,
     the number of passes and steps, and whether the gap is at the target, or at what rounding
-    leaves of it.
+    leaves of it. Where h is finite so are `w` and `b`, whatever `b` was.
     """
     target = max(target, rounding(X, y, h))
+    if not math.isfinite(b.sum()):  # a sum that is not finite has a part that is not
+        b[:] = 0.0
     primal_from_dual(X, y, objective, h, b, w)
     for i in range(len(y)):
         work.norms[i] = dot_rows(X, i, i)
-    gap, before = math.inf, -1
-    for done in range(1, min(PASSES, max_iter) + 1):
-        free = coordinate_pass(X, y, objective, w, b, work.norms)
-        settled = free == before
-        before = free
-        if settled:
-            free_step(X, y, objective, w, b, work)
-        if settled or done == 1 or done == max_iter:
-            gap = gap_at_kkt(X, y, objective, w, b)
-            if gap <= target or done == max_iter:
-                return gap, done, gap <= target
-    gap = gap_at_kkt(X, y, objective, w, b)
-    gap, steps = polish(X, y, objective, h, w, b, gap, target, max_iter - PASSES, work)
-    return gap, PASSES + steps, gap <= target
+    gap, done = descend(X, y, objective, h, w, b, target, min(PASSES, max_iter), work)
+    if gap > target and max_iter > PASSES:
+        gap, steps = polish(X, y, objective, h, w, b, gap, target, max_iter - PASSES, work)
+        done += steps
+    return gap, done, gap <= target
 
 
 def biased_erm(
@@ -168,94 +158,18 @@ def biased_erm(
         )
     else:
         wide = inputs.astype(np.float64, copy=False)
-        curvature = (
-            np.linalg.norm(wide, 2) ** 2 / n
-            if smoothness == "operator"
-            else np.square(wide).sum(axis=1).max()
-        )
+        with np.errstate(over="ignore"):  # what does is said below
+            curvature = (
+                np.linalg.norm(wide, 2) ** 2 / n
+                if smoothness == "operator"
+                else np.square(wide).sum(axis=1).max()
+            )
         eta = objective.lam / curvature if curvature > 0.0 else 1.0
         target = max(target, rounding(inputs, labels, h))
         gap, n_iter = fista(inputs, labels, objective, h, w, b, eta, target, max_iter)
         converged = gap <= target
     if not converged:
-        _warn(f"not solved after {n_iter} iterations", gap, target, "raise max_iter, ")
+        warn_unsolved(f"not solved after {n_iter} iterations", gap, target, "raise max_iter, ")
     dual = (b * labels if chosen.binary else b) / n
     kept = inputs.dtype
     return ERMResult(w.astype(kept), dual.astype(kept), float(gap), int(n_iter), bool(converged))
-
-
-def _warn(where: str, gap: float, target: float, remedy: str = "") -> None:
-    remedy += (
-        "scale the columns of X to similar sizes, or use a larger reg"
-        if gap < math.inf
-        else "numbers overflow: scale the columns of X down, or use a larger reg"
-    )
-    warn_user(
-        f"{where}: duality gap {gap:.1e} is above tol * min(1, reg) = {target:.1e}; {remedy}",
-        ConvergenceWarning,
-    )
-
-
-@kernel
-def solve_one(
-    rows: Rows,
-    t: int,
-    objective: Objective,
-    h: Vector,
-    w: Vector,
-    b: Vector,
-    target: float,
-    max_iter: int,
-    work: Workspace,
-) -> float:
-    """Solve task `t` of a set from the dual point 0; fill `w`, return the gap, or 0 if solved."""
-    begin, end = rows.offsets[t], rows.offsets[t + 1]
-    X, y, dual = rows.X[begin:end], rows.y[begin:end], b[: end - begin]
-    dual[:] = 0.0
-    gap, _, converged = solve_task(X, y, objective, h, w, dual, target, max_iter, work)
-    return 0.0 if converged else gap
-
-
-@kernel
-def _weights(
-    rows: Rows,
-    objective: Objective,
-    h: Vector,
-    target: float,
-    first: int,
-    last: int,
-    out: FloatArray,
-    gaps: Vector,
-) -> None:
-    n = longest(rows.offsets, first, last)
-    work, w, b = workspace(n, h.size), np.empty(h.size), np.empty(n)
-    for t in range(first, last):
-        gaps[t] = solve_one(rows, t, objective, h, w, b, target, MAX_ITER, work)
-        out[t] = w
-
-
-def erm_weights(
-    tasks: TaskSet,
-    bias: Vector,
-    objective: Objective,
-    n_jobs: int = 1,
-) -> FloatArray:
-    """Exact weights of every task from one bias, shape (tasks, n_features)."""
-    rows = tasks.rows()
-    out = np.empty((len(tasks), tasks.n_features), tasks.X.dtype)
-    gaps = np.empty(len(tasks))
-    target = TOLERANCE * min(1.0, objective.lam)
-    run_blocks(
-        lambda first, last: _weights(rows, objective, bias, target, first, last, out, gaps),
-        len(tasks),
-        n_jobs,
-    )
-    warn_of_gaps(gaps, target)
-    return out
-
-
-def warn_of_gaps(gaps: Vector, target: float) -> None:
-    """Warn if tasks were left unsolved: `gaps` is 0 where one was solved."""
-    unsolved = int(np.count_nonzero(gaps))
-    if unsolved:
-        _warn(f"{unsolved} of {gaps.size} tasks not solved", gaps.max(), target)
