@@ -106,6 +106,22 @@ def test_exact_meta_gradients(s: Stream) -> None:
         assert np.linalg.norm(path[t + 1] - expected) <= 2.0 * slack + 1e-9
 
 
+def test_exact_meta_gradients_of_the_squared_loss() -> None:
+    tasks, h, lam = many_tasks(9), np.ones(6), 0.3
+    one = learn_bias(tasks, lam, 1.0, "squared", "erm", initial=h, batch_size=9).last
+    gradients = []
+    for X, y in tasks:
+        K = X @ X.T / (len(y) * lam) + np.eye(len(y))
+        gradients.append(X.T @ np.linalg.solve(K, X @ h - y) / len(y))
+    close(one, h - np.mean(gradients, axis=0))
+    shots, queries = tasks.subset(tasks.sizes > 2).split_rows(2)
+    W = task_weights(shots, h, lam, "squared", "erm")
+    means = [np.mean((X @ w - y) ** 2) / 2.0 for w, (X, y) in zip(W, queries, strict=True)]
+    close(evaluate_bias(shots, queries, h, lam, "squared", "erm"), means)
+    with pytest.raises(ValueError, match="needs a loss of bounded slope"):
+        learn_bias(tasks, lam, 1.0, "squared")
+
+
 @given(streams(), st.integers(1, 9))
 def test_a_batch_takes_the_mean_of_gradients_at_one_bias(s: Stream, batch: int) -> None:
     path = s.learn(batch_size=batch).path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -48,9 +49,13 @@ def test_every_candidate_is_the_transcription(loss: str) -> None:
     np.testing.assert_allclose(found.validation_loss, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("inner", ["sgd", "erm"])
-@pytest.mark.parametrize("evaluate_with", ["sgd", "erm"])
-@pytest.mark.parametrize("loss", ["absolute", "hinge", "logistic"])
+@pytest.mark.parametrize(
+    ("inner", "evaluate_with", "loss"),
+    [
+        *itertools.product(["sgd", "erm"], ["sgd", "erm"], ["absolute", "hinge", "logistic"]),
+        ("erm", "erm", "squared"),
+    ],
+)
 def test_candidates_are_learned_and_evaluated_biases(
     inner: str, evaluate_with: str, loss: str
 ) -> None:
@@ -243,6 +248,16 @@ def test_float32_tasks() -> None:
             lambda t, v, e: select_online(t, v, e, 1.0, 1.0, evaluate_with="x"),
             ValueError,
             "evaluate_with: expected one of 'sgd', 'erm'",
+        ),
+        (
+            lambda t, v, e: select_online(t, v, e, 1.0, 1.0, "squared", evaluate_with="erm"),
+            ValueError,
+            "loss: .* needs a loss of bounded slope",
+        ),
+        (
+            lambda t, v, e: select_online(t, v, e, 1.0, 1.0, "squared", inner="erm"),
+            ValueError,
+            "loss: .* needs a loss of bounded slope",
         ),
         (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, every=0), ValueError, "every: expected"),
         (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, order="x"), ValueError, "order: expect"),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headstart._checks import FloatArray, Vector
 from headstart._jit import kernel
 from headstart.losses import Objective
-from headstart.losses.scalar import fenchel_gap, score, sign_of
+from headstart.losses.scalar import SQUARED, fenchel_gap, score, sign_of
 
 SMALL = 64  # columns: up to here Newton systems are set up in the weights
 
@@ -94,20 +94,23 @@ def add(c: float, X: FloatArray, i: int, w: Vector) -> None:
 
 @kernel
 def rounding(X: FloatArray, y: FloatArray, h: Vector) -> float:
-    """A gap no larger than this is what rounding leaves of 0."""
+    """A gap no larger than this is what rounding leaves of 0; an infinite one always is larger."""
     size = 0.0
     for i in range(len(y)):
         size += abs(dot(X, i, h)) + abs(y[i])
-    return 1e-13 * size / len(y)
+    return min(1e-13 * size / len(y), 1e150)
 
 
 @kernel
 def gap_at_kkt(X: FloatArray, y: FloatArray, objective: Objective, w: Vector, b: Vector) -> float:
     """The duality gap where w is the primal point of b, so that its second part is 0."""
-    total = 0.0
+    form, total = objective.form, 0.0
     for i in range(len(y)):
-        s = score(objective.form, dot(X, i, w), y[i])
-        total += fenchel_gap(objective.form, s, b[i])
+        s = score(form, dot(X, i, w), y[i])
+        if form.code == SQUARED:  # squares of large numbers would lose their difference
+            total += 0.5 * (s - b[i]) * (s - b[i])
+        else:
+            total += fenchel_gap(form, s, b[i])
     return total / len(y)
 
 
@@ -135,8 +138,8 @@ def primal_from_dual(
 
 
 @kernel
-def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
-    """Solve the m x m system whose lower triangle is in `A`, by Cholesky.
+def factor_in_place(A: NDArray[np.float64], m: int) -> None:
+    """Cholesky's factor of the m x m matrix whose lower triangle is in `A`.
 
     Repeated or zero rows of X make it singular; its pivots are then kept just above 0.
     """
@@ -146,13 +149,28 @@ def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
             for k in range(j):
                 total += A[i, k] * A[j, k]
             A[i, j] = (A[i, j] - total) / A[j, j]
-        total, right = 0.0, 0.0
+        total = 0.0
         for k in range(i):
             total += A[i, k] * A[i, k]
-            right += A[i, k] * r[k]
         A[i, i] = math.sqrt(max(A[i, i] - total, 1e-14 * A[i, i] + 1e-300))
-        r[i] = (r[i] - right) / A[i, i]
+
+
+@kernel
+def solve_factored(A: NDArray[np.float64], r: Vector, m: int) -> None:
+    """Solve for `r` the system whose factor is in `A`."""
+    for i in range(m):
+        total = 0.0
+        for k in range(i):
+            total += A[i, k] * r[k]
+        r[i] = (r[i] - total) / A[i, i]
     for i in range(m - 1, -1, -1):
         r[i] /= A[i, i]
         for k in range(i):
             r[k] -= A[i, k] * r[i]
+
+
+@kernel
+def solve_in_place(A: NDArray[np.float64], r: Vector, m: int) -> None:
+    """Solve for `r` the m x m system whose lower triangle is in `A`, which is lost."""
+    factor_in_place(A, m)
+    solve_factored(A, r, m)

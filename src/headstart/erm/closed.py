@@ -1,0 +1,121 @@
+r"""The squared loss, whose exact solution is that of a linear system.
+
+It is either of, the second being smaller with fewer rows than columns,
+
+.. math:: (X^\top X + n\lambda I)(w - h) = X^\top(y - Xh), \qquad
+          (XX^\top + n\lambda I)\,b = n\lambda(Xh - y),\quad w = h - \frac{1}{n\lambda}X^\top b .
+
+The residual of the system is taken from X and not from its products, and solving for it once
+more brings back the digits that those have lost.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._checks import FloatArray, Vector
+from headstart._jit import kernel
+from headstart.erm.dual import (
+    Workspace,
+    add,
+    dot,
+    dot_rows,
+    factor_in_place,
+    primal_from_dual,
+    solve_factored,
+)
+from headstart.losses import Objective
+
+Matrix = NDArray[np.float64]
+
+SOLVES = 6  # the first, and refinements as long as they help
+
+
+@kernel
+def solve_squares(
+    X: FloatArray,
+    y: FloatArray,
+    objective: Objective,
+    h: Vector,
+    w: Vector,
+    b: Vector,
+    target: float,
+    work: Workspace,
+) -> tuple[float, int]:
+    """Fill `w` with the solution and `b` with its residuals; return the gap and the solves."""
+    n, d = X.shape
+    by_rows, m = n < d, min(n, d)
+    point = b if by_rows else w
+    best, best_w, best_b = math.inf, work.best_w, work.best_b[:n]
+    w[:], b[:] = h, 0.0
+    for done in range(SOLVES + 1):
+        if by_rows:
+            gap = _row_residual(X, y, objective, h, w, b, work.rhs)
+        else:
+            gap = _column_residual(X, y, objective, h, w, b, work.rhs)
+        if done > 0 and gap <= target:
+            return gap, done
+        if done == 0:
+            _fill(X, n * objective.lam, work.system)
+            factor_in_place(work.system, m)
+        elif not gap < best:
+            break
+        best, best_w[:], best_b[:] = gap, w, b
+        solve_factored(work.system, work.rhs, m)
+        for i in range(m):
+            point[i] += work.rhs[i]
+    w[:], b[:] = best_w, best_b
+    return (best if best < math.inf else math.inf), done
+
+
+@kernel
+def _row_residual(
+    X: FloatArray, y: FloatArray, objective: Objective, h: Vector, w: Vector, b: Vector, r: Vector
+) -> float:
+    """Fill w with the primal point of b, and r with what b misses; return the gap."""
+    n, total = len(y), 0.0
+    primal_from_dual(X, y, objective, h, b, w)
+    for i in range(n):
+        off = dot(X, i, w) - y[i] - b[i]
+        r[i] = n * objective.lam * off
+        total += off * off
+    return total / (2.0 * n)
+
+
+@kernel
+def _column_residual(
+    X: FloatArray, y: FloatArray, objective: Objective, h: Vector, w: Vector, b: Vector, r: Vector
+) -> float:
+    """Fill b with the residuals of w, and r with what w misses; return the gap."""
+    n, ridge, total = len(y), len(y) * objective.lam, 0.0
+    for j in range(h.size):
+        r[j] = ridge * (h[j] - w[j])
+    for i in range(n):
+        b[i] = dot(X, i, w) - y[i]
+        add(-b[i], X, i, r)
+    for j in range(h.size):
+        total += r[j] * r[j]
+    return total / (2.0 * n * ridge)
+
+
+@kernel
+def _fill(X: FloatArray, ridge: float, A: Matrix) -> None:
+    """The lower triangle of the smaller of the two systems."""
+    n, d = X.shape
+    if n < d:
+        for i in range(n):
+            for k in range(i + 1):
+                A[i, k] = dot_rows(X, i, k)
+            A[i, i] += ridge
+        return
+    A[:] = 0.0
+    for i in range(n):
+        for j in range(d):
+            x = np.float64(X[i, j])
+            for k in range(j + 1):
+                A[j, k] += x * X[i, k]
+    for j in range(d):
+        A[j, j] += ridge
