@@ -68,7 +68,10 @@ def solve_squares(
         for i in range(m):
             point[i] += work.rhs[i]
     w[:], b[:] = best_w, best_b
-    return (best if best < math.inf else math.inf), done
+    if not best < math.inf:  # numbers overflow: w is h
+        b[:] = 0.0
+        return math.inf, done
+    return best, done
 
 
 @kernel
