@@ -1,3 +1,6 @@
 from contextlib import AbstractContextManager
 
 def threadpool_limits(limits: int, user_api: str) -> AbstractContextManager[object]: ...
+
+class ThreadpoolController:
+    def limit(self, *, limits: int, user_api: str) -> AbstractContextManager[object]: ...

@@ -42,7 +42,15 @@ from headstart.meta import (
     learn_bias,
     start_bias,
 )
-from headstart.prior import Posterior, Prior, Summaries, learn_prior
+from headstart.prior import (
+    Posterior,
+    Prior,
+    PriorState,
+    Summaries,
+    continue_prior,
+    learn_prior,
+    start_prior,
+)
 from headstart.selection import RegSelection, Selection, select_online, select_reg
 from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
 from headstart.tasks import TaskSet
@@ -68,6 +76,9 @@ __all__ = [
     "Prior",
     "Posterior",
     "Summaries",
+    "PriorState",
+    "start_prior",
+    "continue_prior",
     "evaluate_bias",
     "select_online",
     "select_reg",

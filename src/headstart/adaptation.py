@@ -13,7 +13,7 @@ from headstart.losses.scalar import phi, score
 from headstart.sgd import PREDICTORS, sgd_weights
 from headstart.tasks import ORDERS, Rows, Tasks, TaskSet, as_task_set, check_same_tasks
 
-INNER = ["sgd", "erm"]
+INNER = ["sgd", "constant", "erm"]
 
 
 def check_problem(
@@ -47,7 +47,8 @@ def task_weights(
     reg, loss, inner, order, random_state
         As in `learn_bias`.
     predictor : {"average", "last", "suffix", "poly"}
-        What Algorithm 1 returns, see `weights_from_dual`; of no meaning for ``"erm"``.
+        What Algorithm 1 returns, see `weights_from_dual`, and what the constant step does:
+        the same means of its iterates. Of no meaning for ``"erm"``.
     n_jobs : int, optional
         Threads over the tasks; -1 for all cores.
 
@@ -67,7 +68,8 @@ def task_weights(
     h, jobs = check_bias("bias", bias, task_set.n_features), check_jobs(n_jobs)
     if inner == "erm":
         return erm_weights(task_set, h, objective, jobs)
-    return sgd_weights(task_set, h, objective, predictor, order, random_state, jobs)
+    constant = inner == "constant"
+    return sgd_weights(task_set, h, objective, predictor, order, random_state, jobs, constant)
 
 
 @kernel

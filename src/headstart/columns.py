@@ -32,8 +32,8 @@ class Columns:
     >>> print(columns.rows(X), columns.labels(y))
     [[-1.  1.]
      [ 1.  1.]] [-1.  1.]
-    >>> print(columns.weights(np.array([1.0, 0.0])).round(6))  # y = 6 + (x - 2000) / 10
-    [   0.1 -194. ]
+    >>> print(columns.weights(np.array([1.0, 0.0])).tolist())  # y = 6 + (x - 2000) / 10
+    [0.1, -194.0]
     """
 
     centre: Vector

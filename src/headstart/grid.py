@@ -40,7 +40,9 @@ class Candidates(NamedTuple):
 
 
 @kernel
-def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int64]) -> None:
+def learn_sgd(
+    rows: Rows, t: int, candidates: Candidates, constant: bool, drawn: NDArray[np.int64]
+) -> None:
     """Update every candidate's bias with task t, meta-gradients by Algorithm 1.
 
     `drawn` has a column of row numbers for each candidate, or is empty: each row in turn.
@@ -51,9 +53,9 @@ def learn_sgd(rows: Rows, t: int, candidates: Candidates, drawn: NDArray[np.int6
     U, G = np.empty((n, m)), np.empty((d, m))
     K, P, y = np.dot(X, X.T), np.dot(X, H), rows.y[begin:end]
     if drawn.size > 0:
-        drawn_gram_pass(K, P, y, drawn, lams, form, U)
+        drawn_gram_pass(K, P, y, drawn, lams, form, constant, U)
     else:
-        gram_pass(K, P, y, lams, form, U)
+        gram_pass(K, P, y, lams, form, constant, U)
     np.dot(X.T, U, G)
     for j in range(d):
         for q in range(m):
@@ -118,7 +120,13 @@ def _query_losses(queries: Rows, t: int, W: Matrix, form: Form, Z: Matrix, out: 
 
 @kernel
 def _try_sgd(
-    shots: Rows, queries: Rows, candidates: Candidates, first: int, last: int, out: Matrix
+    shots: Rows,
+    queries: Rows,
+    candidates: Candidates,
+    constant: bool,
+    first: int,
+    last: int,
+    out: Matrix,
 ) -> None:
     """Mean query loss of every candidate on each task: Algorithm 1, averaged iterates."""
     H, lams, _, form = candidates
@@ -131,9 +139,9 @@ def _try_sgd(
         begin, end = shots.offsets[t], shots.offsets[t + 1]
         X, n = shots.X[begin:end], end - begin
         if share.size != n:
-            share = averaging(AVERAGE, n)
+            share = averaging(AVERAGE, constant, n)
         np.dot(X, H, P[:n])
-        gram_pass(np.dot(X, X.T), P[:n], shots.y[begin:end], lams, form, U[:n])
+        gram_pass(np.dot(X, X.T), P[:n], shots.y[begin:end], lams, form, constant, U[:n])
         for k in range(n):
             for q in range(m):
                 U[k, q] *= share[k] / lams[q]
@@ -184,9 +192,10 @@ def mean_losses(
     """Loss of every candidate, the mean over tasks of the means over their queries; never NaN."""
     shots, queries = pair[0].rows(), pair[1].rows()
     out = np.empty((len(pair[0]), candidates.lams.size))
-    if evaluate_with == "sgd":
+    if evaluate_with != "erm":
+        constant = evaluate_with == "constant"
         run_blocks(
-            lambda first, last: _try_sgd(shots, queries, candidates, first, last, out),
+            lambda first, last: _try_sgd(shots, queries, candidates, constant, first, last, out),
             len(out),
             n_jobs,
         )

@@ -1,7 +1,8 @@
 r"""Learning the bias from a stream of tasks: Algorithm 2 of the paper.
 
 Task t gives the meta-gradient :math:`\hat\nabla_t = -\lambda(w_t - h_t)`, with ``w_t`` the last
-iterate of Algorithm 1 (``inner="sgd"``) or the exact solution (``inner="erm"``), and
+iterate of Algorithm 1 (``inner="sgd"``), or of constant steps (``inner="constant"``), or the
+exact solution (``inner="erm"``), and
 
 .. math:: h_{t+1} = h_t - \gamma\hat\nabla_t .
 
@@ -93,6 +94,7 @@ def start_bias(n_features: int, initial: ArrayLike | None = None) -> BiasState:
 def _sgd_stream(
     rows: Rows,
     objective: Objective,
+    constant: bool,
     step: float,
     first: int,
     last: int,
@@ -105,7 +107,7 @@ def _sgd_stream(
     S, u = np.empty(h.size), np.empty(longest(offsets, first, last))
     for t in range(first, last):
         n = offsets[t + 1] - offsets[t]
-        sgd_pass(X, y, drawn, offsets[t], n, objective, h, S, u)
+        sgd_pass(X, y, drawn, offsets[t], n, objective, constant, h, S, u)
         rate = step / n  # the meta-gradient is S / n
         for j in range(h.size):
             h[j] -= rate * S[j]
@@ -174,10 +176,11 @@ def _advance(
     jobs = min(check_jobs(n_jobs), cores())  # waiting members keep a core busy
     h, total = state.last.copy(), state.total.copy()
     rows = tasks.rows(order, random_state)
-    if inner == "sgd" and batch == 1:
+    if inner != "erm" and batch == 1:
+        constant = inner == "constant"
         for first in range(0, len(tasks), TASKS_A_CALL):
             last = min(first + TASKS_A_CALL, len(tasks))
-            _sgd_stream(rows, objective, rate, first, last, h, total, path)
+            _sgd_stream(rows, objective, constant, rate, first, last, h, total, path)
     else:
         size = min(batch, len(tasks))
         take_rounds(rows, objective, inner, size, rate, h, total, path, jobs)
@@ -216,8 +219,12 @@ def learn_bias(
         One of `LOSSES`: "absolute", "epsilon_insensitive", "pinball", "huber" for numbers,
         "hinge", "smoothed_hinge", "logistic" for labels -1 and +1; or an instance with its
         parameter.
-    inner : {"sgd", "erm"}
-        Meta-gradients from one pass of Algorithm 1, or exact ones.
+    inner : {"sgd", "constant", "erm"}
+        Where meta-gradients come from: one pass of Algorithm 1; one pass of constant steps,
+        :math:`w_{k+1} = w_k - u_k x_k/(n\lambda)` from :math:`w_1 = h`; or exact solutions. The
+        second is what is known as fine tuning, and its mean loss while it learns is at most
+        :math:`\min_w [\frac1n\sum_i\ell_i(\langle x_i, w\rangle) + \frac\lambda2\|w-h\|^2]
+        + \frac{1}{2\lambda n^2}\sum_k u_k^2\|x_k\|^2`, without the logarithm of Algorithm 1.
     initial : array-like of shape (d,), optional
         ``h_1``; 0 by default.
     batch_size : int
@@ -225,7 +232,7 @@ def learn_bias(
         algorithm than one task at a time: fewer, less noisy steps, which can be shared
         by threads. The last batch may be smaller.
     order : {"stream", "resample"}
-        Which rows Algorithm 1 visits, see `biased_sgd`. Exact solutions do not depend on it.
+        Which rows a pass visits, see `biased_sgd`. Exact solutions do not depend on it.
     random_state : None, int or numpy.random.Generator
         Used by ``order="resample"``.
     keep_path : bool

@@ -71,14 +71,20 @@ def _step(iterates: Iterates, count: int, step: float, number: int) -> None:
 
 @kernel
 def gradient_sum(
-    rows: Rows, objective: Objective, first: int, last: int, h: Vector, out: Vector
+    rows: Rows,
+    objective: Objective,
+    constant: bool,
+    first: int,
+    last: int,
+    h: Vector,
+    out: Vector,
 ) -> None:
     """Add the meta-gradients at h of the tasks from `first` to before `last` to `out`."""
     X, y, offsets, drawn = rows
     S, u = np.empty(h.size), np.empty(longest(offsets, first, last))
     for t in range(first, last):
         n = offsets[t + 1] - offsets[t]
-        sgd_pass(X, y, drawn, offsets[t], n, objective, h, S, u)
+        sgd_pass(X, y, drawn, offsets[t], n, objective, constant, h, S, u)
         share = 1.0 / n
         for j in range(h.size):
             out[j] += share * S[j]
@@ -103,7 +109,13 @@ def _begin(rounds: Rounds, iterates: Iterates, clock: Clock, member: int, number
 
 @kernel
 def _sgd_rounds(
-    rows: Rows, objective: Objective, rounds: Rounds, iterates: Iterates, clock: Clock, member: int
+    rows: Rows,
+    objective: Objective,
+    constant: bool,
+    rounds: Rounds,
+    iterates: Iterates,
+    clock: Clock,
+    member: int,
 ) -> bool:
     h, sums, n_tasks = iterates.h, iterates.sums, rounds.n_tasks
     gradient = np.empty(h.size)
@@ -116,7 +128,8 @@ def _sgd_rounds(
             return True
         for start in range(first + member * CHUNK, last, rounds.members * CHUNK):
             gradient[:] = 0.0
-            gradient_sum(rows, objective, start, min(start + CHUNK, last), h, gradient)
+            end = min(start + CHUNK, last)
+            gradient_sum(rows, objective, constant, start, end, h, gradient)
             sums[(start - first) // CHUNK] = gradient
         finish_round(clock, member, number)
     return False
@@ -171,9 +184,10 @@ def take_rounds(
     iterates = Iterates(h, total, path, np.empty((chunks, h.size)))
     rounds = Rounds(min(n_jobs, chunks), batch, n_tasks, step)
     clock = new_clock(rounds.members)
-    if inner == "sgd":
+    if inner != "erm":
+        constant = inner == "constant"
         run_team(
-            lambda member: _sgd_rounds(rows, objective, rounds, iterates, clock, member),
+            lambda member: _sgd_rounds(rows, objective, constant, rounds, iterates, clock, member),
             rounds.members,
         )
         return

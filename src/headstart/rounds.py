@@ -104,7 +104,7 @@ class LocalParts:
 def sum_part(tasks: TaskSet, h: Vector, bounds: tuple[int, int], objective: Objective) -> Vector:
     """The sum of the meta-gradients at h of the tasks between these bounds."""
     total = np.zeros(h.size)
-    gradient_sum(tasks.rows(), objective, *bounds, h, total)
+    gradient_sum(tasks.rows(), objective, False, *bounds, h, total)
     return total
 
 

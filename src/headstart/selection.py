@@ -85,7 +85,7 @@ def select_online(
         Tasks to choose by and to report on, as `TaskSet.split_rows` gives them.
     regs, steps : array-like
         The candidates are all pairs; ties go to the first in this order.
-    inner, evaluate_with : {"sgd", "erm"}
+    inner, evaluate_with : {"sgd", "constant", "erm"}
         The within-task algorithm of the meta-gradients, and of validation and test.
     order : {"stream", "resample"}
         Which rows Algorithm 1 visits. With ``"resample"`` every candidate draws its own
@@ -150,7 +150,7 @@ def select_online(
                     if order == "resample":
                         n = int(tasks.sizes[t - 1])
                         drawn = rng.integers(n, size=(n, m))
-                    learn_sgd(rows, t - 1, now, drawn)
+                    learn_sgd(rows, t - 1, now, inner == "constant", drawn)
             total += H
             if t % apart != 0 and t != T:
                 continue
@@ -233,7 +233,7 @@ def _mean_loss(
     if evaluate_with == "erm":
         W = erm_weights(pair[0], bias, objective, unsolved=unsolved)
     else:
-        W = sgd_weights(pair[0], bias, objective)
+        W = sgd_weights(pair[0], bias, objective, constant=evaluate_with == "constant")
     return float(query_losses(pair[1], objective.form, W).mean())
 
 
@@ -255,6 +255,6 @@ def _prepared_pair(
     check_same_tasks(shots, queries, f"{name} queries")
     for tasks in (shots, queries):
         loss.check_labels(tasks.y, tasks.place)
-    if check_choice("order", order, ORDERS) == "resample" and evaluate_with == "sgd":
+    if check_choice("order", order, ORDERS) == "resample" and evaluate_with != "erm":
         shots = shots.resampled(rng)
     return shots.astype(np.float64), queries.astype(np.float64)

@@ -170,11 +170,15 @@ class Loss:
         :math:`-L/b - \log Z(b)` is largest: where the expected loss is L.
         """
         low = high = mean_loss
-        while self._mean_loss(low) > mean_loss:
+        while self.mean_loss(low) > mean_loss:
             low *= 0.5
-        while self._mean_loss(high) < mean_loss:
+        while self.mean_loss(high) < mean_loss:
             high *= 2.0
-        return float(brentq(lambda b: self._mean_loss(b) - mean_loss, low, high))
+        return float(brentq(lambda b: self.mean_loss(b) - mean_loss, low, high))
+
+    def mean_loss(self, noise: float) -> float:
+        """The expected loss of residuals that have the density ``exp(-phi / noise) / Z``."""
+        return self._moment(noise, lambda r: self.value(r, 0.0))
 
     def log_normaliser(self, noise: float) -> float:
         """``log Z``, Z being the integral of ``exp(-phi / noise)``."""
@@ -205,9 +209,6 @@ class Loss:
         self.check_labels(y.ravel())
         out = map_part(list(PARTS).index(part), self.form, p.ravel(), y.ravel(), extra)
         return out.reshape(p.shape)
-
-    def _mean_loss(self, noise: float) -> float:
-        return self._moment(noise, lambda r: self.value(r, 0.0))
 
     def _integral(self, noise: float, function: Callable[[Points], Points]) -> float:
         total = 0.0

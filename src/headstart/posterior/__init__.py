@@ -16,7 +16,8 @@ for tasks of few rows and many columns.
 """
 
 from headstart.posterior.evidence import Evidence, packed, packed_size, unpacked
-from headstart.posterior.passes import Moments, Start, Totals, posteriors, take_pass
+from headstart.posterior.passes import Totals, posteriors, take_pass
+from headstart.posterior.state import Moments, Start
 
 __all__ = [
     "Evidence",

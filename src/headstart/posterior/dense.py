@@ -1,8 +1,8 @@
 """Posteriors of many tasks side by side: every step is taken for 32 tasks at once.
 
 Matrices of a task are small, and loops over their rows are too short for vector instructions.
-So the innermost loop is over tasks: entry (i, j) of all their matrices lies together, and Cholesky's
-factors, inverses and products of 32 tasks take one pass through them.
+So the innermost loop is over tasks: entry (i, j) of all their matrices lies together, and
+factors, inverses and products of 32 matrices are found as one would be.
 """
 
 from __future__ import annotations
@@ -32,21 +32,11 @@ def _place(i: int) -> int:
 
 
 @kernel
-def gather(
-    e: Evidence, start: Start, form: Form, moments: Moments, t: int, own: Matrix, c: Vector
-) -> float:
-    """Fill ``own[0]`` with A and `c` with c of task t, and give q."""
+def add_rows(e: Evidence, form: Form, moments: Moments, t: int, own: Matrix, c: Vector) -> float:
+    """Fill ``own[0]`` with A and `c` with c of task t's rows, and give q."""
+    own[0, :] = 0.0
+    c[:] = 0.0
     q = 0.0
-    slot = e.slot[t]
-    if slot >= 0:
-        for m in range(own.shape[1]):
-            own[0, m] = e.A[slot, m]
-        for j in range(c.size):
-            c[j] = e.c[slot, j]
-        q = e.q[slot]
-    else:
-        own[0, :] = 0.0
-        c[:] = 0.0
     for i in range(e.offsets[t], e.offsets[t + 1]):
         omega, tau, rest = 1.0, e.y[i], 0.0
         if form.code != SQUARED:
@@ -60,26 +50,29 @@ def gather(
 
 
 @kernel
-def invert(M: Matrix, k: int, live: int, log_det: Vector) -> None:
-    """Replace matrices, a column of M each, by their inverses, and give their log-determinants."""
+def invert(M: Matrix, k: int, live: int, log_det: Vector, product: Vector) -> None:
+    """Replace matrices, a column of M each, by their inverses, and add their log-determinants.
+
+    A logarithm takes as long as a whole row: pivots are multiplied, eight at a time.
+    """
+    product[:] = 1.0
     for i in range(k):  # Cholesky's factor, with the inverses of its diagonal
         row = _place(i)
         for j in range(i + 1):
             other = _place(j)
-            for m in range(0, j - 1, 2):
+            for m in range(j):
                 for l in range(live):
-                    M[row + j, l] -= (
-                        M[row + m, l] * M[other + m, l] + M[row + m + 1, l] * M[other + m + 1, l]
-                    )
-            if j % 2 == 1:
-                for l in range(live):
-                    M[row + j, l] -= M[row + j - 1, l] * M[other + j - 1, l]
+                    M[row + j, l] -= M[row + m, l] * M[other + m, l]
             if j < i:
                 for l in range(live):
                     M[row + j, l] *= M[other + j, l]
         for l in range(live):
-            log_det[l] += math.log(M[row + i, l])
+            product[l] *= M[row + i, l]
             M[row + i, l] = 1.0 / math.sqrt(M[row + i, l])
+        if i % 8 == 7 or i == k - 1:
+            for l in range(live):
+                log_det[l] += math.log(product[l])
+                product[l] = 1.0
     for j in range(k):  # the factor's inverse
         for i in range(j + 1, k):
             row, head = _place(i), _place(j)
@@ -115,9 +108,7 @@ def times(M: Matrix, x: Matrix, live: int, out: Matrix) -> None:
 
 
 @kernel
-def update_moments(
-    e: Evidence, t: int, V: Matrix, w: Vector, moments: Moments
-) -> None:
+def update_moments(e: Evidence, t: int, V: Matrix, w: Vector, moments: Moments) -> None:
     """Mean and variance of the predictions for task t's rows, from its posterior."""
     change = 0.0
     for i in range(e.offsets[t], e.offsets[t + 1]):
@@ -157,21 +148,32 @@ def dense_pass(
         np.empty((k, LANES)),
         np.empty((k, LANES)),
     )
-    r0, log_det = np.empty(LANES), np.empty(LANES)
+    r0, log_det, product = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     full, b = sums.V.shape[1] == size, start.noise
     for first in range(0, len(tasks), LANES):
         live = min(LANES, len(tasks) - first)
         for l in range(live):
             t = tasks[first + l]
-            r0[l] = gather(e, start, form, moments, t, own, c)
-            for m in range(size):
-                M[m, l] = own[0, m]
+            slot, q = e.slot[t], 0.0
+            if slot >= 0:
+                q = e.q[slot]
+                for m in range(size):
+                    M[m, l] = e.A[slot, m]
+                for j in range(k):
+                    u[j, l] = e.c[slot, j]
+            if slot < 0 or e.offsets[t + 1] > e.offsets[t]:
+                q += add_rows(e, form, moments, t, own, c)
+                for m in range(size):
+                    M[m, l] = own[0, m] + (M[m, l] if slot >= 0 else 0.0)
+                for j in range(k):
+                    u[j, l] = c[j] + (u[j, l] if slot >= 0 else 0.0)
+            r0[l] = q
             for j in range(k):
                 mean = 0.0
                 for s in range(r):
                     mean += start.effects[j, s] * e.side[t, s]
-                h[j, l], u[j, l] = mean, c[j]
-                r0[l] -= mean * c[j]
+                h[j, l] = mean
+                r0[l] -= mean * u[j, l]
         times(M, h, live, u)
         for j in range(k):
             for l in range(live):
@@ -182,7 +184,7 @@ def dense_pass(
             for l in range(live):
                 M[m, l] = start.precision[m] + M[m, l] / b
         log_det[:] = start.log_det
-        invert(M, k, live, log_det)
+        invert(M, k, live, log_det, product)
         times(M, u, live, delta)
         for j in range(k):
             for l in range(live):

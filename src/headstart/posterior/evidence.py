@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,16 +62,22 @@ def packed_size(k: int) -> int:
     return k * (k + 1) // 2
 
 
+@cache
+def _lower(k: int) -> tuple[Counts, Counts]:
+    i, j = np.tril_indices(k)
+    return i, j
+
+
 def packed(full: Matrix) -> Matrix:
     """The lower triangles of symmetric matrices, row by row."""
-    i, j = np.tril_indices(full.shape[-1])
+    i, j = _lower(full.shape[-1])
     return np.ascontiguousarray(full[..., i, j])
 
 
 def unpacked(lower: Matrix) -> Matrix:
     """The symmetric matrices of packed lower triangles."""
     k = int((np.sqrt(8 * lower.shape[-1] + 1) - 1) / 2)
-    i, j = np.tril_indices(k)
+    i, j = _lower(k)
     full = np.empty((*lower.shape[:-1], k, k))
     full[..., i, j] = full[..., j, i] = lower
     return full

@@ -29,7 +29,7 @@ AGAIN = 20  # steps of the fixed point at most
 def row_moments(
     form: Form, f: float, v: float, y: float, share: float
 ) -> tuple[float, float, float]:
-    """kappa and tau of a row whose losses count `share` times, and its loss's bound after it."""
+    """Kappa and tau of a row whose losses count `share` times, and its loss's bound after it."""
     mean, variance, kappa, tau, bound = f, v, 0.0, y, 0.0
     for _ in range(AGAIN):
         omega, tau, rest = quadratic_at(form, mean, variance, y)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from headstart._checks import FloatArray, Vector
+from headstart._checks import Vector
 from headstart._jit import run_blocks
 from headstart.losses import Loss, Squared
 from headstart.posterior.dense import LANES, dense_pass
@@ -18,7 +18,7 @@ from headstart.posterior.state import Moments, Out, Start, Sums
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-CHUNKS = 256  # parts of the tasks that are summed by themselves and then in order
+LEAST, CHUNKS = 8 * LANES, 256  # tasks summed by themselves, and parts that are added in order
 PASSES, SETTLED = 100, 1e-7  # until no prediction moves by more, in its standard deviations
 
 
@@ -52,7 +52,7 @@ def plan(e: Evidence) -> Plan:
 
 
 def _chunks(tasks: Counts) -> list[Counts]:
-    size = LANES * max(1, -(-len(tasks) // (LANES * CHUNKS)))
+    size = max(LEAST, LANES * -(-len(tasks) // (LANES * CHUNKS)))
     return [tasks[i : i + size] for i in range(0, len(tasks), size)]
 
 
@@ -60,10 +60,10 @@ def first_moments(e: Evidence, start: Start, loss: Loss) -> Moments:
     """Predictions of every row as the prior has them; none where they are not needed."""
     if isinstance(loss, Squared):
         return Moments(np.empty(0), np.empty(0), np.empty(0))
-    side = np.repeat(e.side, np.diff(e.offsets), axis=0)
+    starts = np.repeat(e.side @ start.effects.T, np.diff(e.offsets), axis=0)
     spread = e.X * start.variances if len(start.covariance) == 0 else e.X @ start.covariance
-    mean = np.einsum("ij,ij->i", e.X, side @ start.effects.T)
-    return Moments(mean, np.einsum("ij,ij->i", e.X, spread), np.zeros(len(e.slot)))
+    mean, variance = (np.einsum("ij,ij->i", e.X, other) for other in (starts, spread))
+    return Moments(mean, variance, np.zeros(len(e.slot)))
 
 
 def take_pass(
@@ -102,8 +102,10 @@ def take_pass(
     return Totals(sums.V.sum(axis=0), sums.D.sum(axis=0), sums.F.sum(axis=0), *totals.tolist())
 
 
-def settle(e: Evidence, way: Plan, start: Start, loss: Loss, moments: Moments, n_jobs: int = 1) -> None:
-    """Passes until the moments of all rows are those of the posterior; none for the squared loss."""
+def settle(
+    e: Evidence, way: Plan, start: Start, loss: Loss, moments: Moments, n_jobs: int = 1
+) -> None:
+    """Passes until the moments of all rows are those of the posterior."""
     if isinstance(loss, Squared):
         return
     for _ in range(PASSES):
@@ -113,18 +115,12 @@ def settle(e: Evidence, way: Plan, start: Start, loss: Loss, moments: Moments, n
 
 
 def posteriors(
-    e: Evidence,
-    start: Start,
-    loss: Loss,
-    dtype: DTypeLike = np.float64,
-    *,
-    covariance: bool = False,
-    n_jobs: int = 1,
-) -> tuple[FloatArray, FloatArray, Moments]:
+    e: Evidence, start: Start, loss: Loss, *, covariance: bool = False, n_jobs: int = 1
+) -> tuple[Matrix, Matrix, Moments]:
     """Weights of all tasks, their packed covariances if asked for, and the moments of the rows."""
     k, T = e.X.shape[1], len(e.slot)
     way, moments = plan(e), first_moments(e, start, loss)
     settle(e, way, start, loss, moments, n_jobs)
-    out = Out(np.empty((T, k), dtype), np.empty((T * covariance, packed_size(k)), dtype))
+    out = Out(np.empty((T, k)), np.empty((T * covariance, packed_size(k))))
     take_pass(e, way, start, loss, moments, n_jobs, out)
     return out.W, out.V, moments

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._checks import FloatArray, Vector
+from headstart._checks import Vector
 
 Matrix = NDArray[np.float64]
 
@@ -61,5 +61,5 @@ class Sums(NamedTuple):
 class Out(NamedTuple):
     """Weights and packed covariances by task, or no rows where they are not wanted."""
 
-    W: FloatArray
-    V: FloatArray
+    W: Matrix
+    V: Matrix

@@ -3,6 +3,17 @@
 from headstart.prior.learn import learn_prior
 from headstart.prior.posterior import Posterior
 from headstart.prior.prior import METRICS, Posteriors, Prior
+from headstart.prior.stream import PriorState, continue_prior, start_prior
 from headstart.prior.summaries import Summaries
 
-__all__ = ["METRICS", "Posterior", "Posteriors", "Prior", "Summaries", "learn_prior"]
+__all__ = [
+    "METRICS",
+    "Posterior",
+    "Posteriors",
+    "Prior",
+    "PriorState",
+    "Summaries",
+    "continue_prior",
+    "learn_prior",
+    "start_prior",
+]

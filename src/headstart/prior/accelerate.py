@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from headstart._checks import Vector
 
 MEMORY = 8  # steps that are mixed
 RIDGE = 1e-8  # of the least squares among them
+FURTHEST = 20.0  # a mixture may be from the image, in any coordinate
 
 
 class Step(NamedTuple):
@@ -18,28 +19,34 @@ class Step(NamedTuple):
 
     point: Vector
     image: Vector
+    sure: Callable[[], Vector]  # another image, nearer, and surely no worse than the point
     value: float  # of the point
     gain_over: Callable[[Step], float]  # what is gained by going here from there
+    state: Any  # what else the map left behind, for the next time it is taken
 
 
 def climb(
-    take: Callable[[Vector], Step], start: Vector, tol: float, max_iter: int
+    take: Callable[[Vector, Any], Step], start: Vector, state: Any, tol: float, max_iter: int
 ) -> tuple[Step, int, bool]:
-    """Repeat a map that makes no point worse until it hardly makes it better.
+    """Repeat a map until it hardly makes points better.
 
     Of the last points and their images, that mixture is taken whose step would be the shortest.
-    If nothing is gained by it, it is dropped for the image of the last point. Returns the last
-    step, how often the map was taken, and whether two steps in turn gained less than `tol`.
+    If nothing is gained by it, the image of the last point is, and then its sure image. Returns
+    the last step, how often the map was taken, and whether two steps in turn gained less than
+    `tol`.
     """
-    best, done, small = take(start), 1, 0
+    best, done, small = take(start, state), 1, 0
     points, images = [best.point], [best.image]
     while done < max_iter and small < 2:
         mixed = _mixture(points, images)
-        step, done = take(best.image if mixed is None else mixed), done + 1
+        step, done = take(best.image if mixed is None else mixed, best.state), done + 1
         gain = step.gain_over(best)
-        if mixed is not None and not gain >= 0.0:
+        if not gain >= 0.0 and mixed is not None:
             points, images = [], []
-            step, done = take(best.image), done + 1
+            step, done = take(best.image, best.state), done + 1
+            gain = step.gain_over(best)
+        if not gain >= 0.0:
+            step, done = take(best.sure(), best.state), done + 1
             gain = step.gain_over(best)
         small = small + 1 if abs(gain) < tol else 0
         best = step
@@ -58,6 +65,9 @@ def _mixture(points: list[Vector], images: list[Vector]) -> Vector | None:
     if not np.isfinite(size) or size == 0.0:
         return None
     gram[np.diag_indices_from(gram)] += RIDGE * size
-    share = np.linalg.solve(gram, differences @ steps[-1])
-    mixed = np.asarray(images[-1] - share @ moves)
-    return mixed if np.isfinite(mixed).all() else None
+    further = -np.linalg.solve(gram, differences @ steps[-1]) @ moves
+    if not np.isfinite(further).all():
+        return None
+    return np.asarray(
+        images[-1] + further * min(1.0, FURTHEST / max(np.abs(further).max(), 1e-300))
+    )

@@ -10,17 +10,18 @@ known B is the bias h.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from headstart._checks import Vector
 from headstart.losses import Loss
 from headstart.posterior.evidence import Evidence
 from headstart.posterior.passes import Plan, first_moments, plan, take_pass
-from headstart.posterior.state import Start
+from headstart.posterior.state import Moments, Start
 from headstart.prior.accelerate import Step, climb
 from headstart.prior.shapes import Shape, Spread, shape_of
 
@@ -39,6 +40,13 @@ class Learned(NamedTuple):
     converged: bool
 
 
+class State(NamedTuple):
+    """What a pass leaves behind: the moments of all rows, and the covariance it was taken at."""
+
+    moments: Moments
+    spread: Spread
+
+
 class Learning:
     """The map from one prior to the next, and the coordinates in which priors are mixed.
 
@@ -53,7 +61,7 @@ class Learning:
         self.k, self.r = e.X.shape[1], e.side.shape[1]
         self.T, self.N = len(e.slot), e.n_rows
         self.way: Plan = plan(e)
-        self.shape: Shape = shape_of(metric, self.k)
+        self.shape: Shape = shape_of(metric)
         self.shrink = _shrinkage(shrink, self.k, self.T) if metric == "full" else 0.0
         self.S = e.side.T @ e.side / self.T
         ridge = SIDE_RIDGE * np.diag(self.S)
@@ -62,17 +70,16 @@ class Learning:
         effects, variance, noise, self.least_noise = first_guess(e, loss)
         self.unit = math.sqrt(variance)
         variances = np.full(self.k, variance)
-        spread = Spread(variances, np.empty((0, 0)), 0.0)
-        self.moments = first_moments(e, self._start(effects, spread, noise, precise=False), loss)
-        self.first = np.concatenate(
-            [effects.ravel() / self.unit, self.shape.coordinates(variances), [math.log(noise)]]
-        )
+        self.first = self._point(effects, self.shape.coordinates(variances), noise)
+        start, spread = self.prior(self.first)
+        self.state = State(first_moments(e, start, loss), spread)
+
+    def _point(self, effects: Matrix, coordinates: Vector, noise: float) -> Vector:
+        return np.concatenate([effects.ravel() / self.unit, coordinates, [math.log(noise)]])
 
     def _start(self, effects: Matrix, spread: Spread, noise: float, *, precise: bool) -> Start:
         precision = self.shape.precision(spread) if precise else np.empty(0)
-        return Start(
-            effects, spread.variances, spread.covariance, precision, spread.log_det, noise
-        )
+        return Start(effects, spread.variances, spread.covariance, precision, spread.log_det, noise)
 
     def prior(self, point: Vector, *, precise: bool | None = None) -> tuple[Start, Spread]:
         """The prior at a point; with its precision where tasks or the caller need it."""
@@ -84,38 +91,42 @@ class Learning:
         precise = bool(self.way.dense) if precise is None else precise
         return self._start(effects, spread, noise, precise=precise), spread
 
-    def take(self, point: Vector) -> Step:
+    def take(self, point: Vector, before: State) -> Step:
         """One pass and one step."""
         start, spread = self.prior(point)
-        sums = take_pass(self.e, self.way, start, self.loss, self.moments, self.n_jobs)
-        b, T = start.noise, self.T
-        told, gone = self.shape.told(spread, sums.V, sums.D)
-        lost = 0.5 * (sums.at_start - b * sums.fit - b * gone + b * (T * self.k - told))
+        now = Moments(*(part.copy() for part in before.moments))
+        sums = take_pass(self.e, self.way, start, self.loss, now, self.n_jobs)
+        b, T, shape = start.noise, self.T, self.shape
+        V, F = shape.inward(spread, sums.V / T, sums.F / T)
+        gone, _ = shape.inward(spread, sums.D / T, sums.F)
+        told = shape.told(V)
         value = sums.log_likelihood(start, self.loss, self.N)
         if not self.loss.binary:
-            b = max(self.loss.fit_noise(lost / self.N), self.least_noise)
-        F = sums.F / T
+            lost = sums.at_start / b - sums.fit + T * (shape.trace(told) - shape.trace(gone))
+            b = max(self.loss.fit_noise(max(0.5 * b * lost / self.N, 1e-300)), self.least_noise)
         moved = F @ self.inverse
-        D = self.shape.centred(sums.D / T, F, moved, self.S)
-        image = np.concatenate(
-            [
-                (start.effects + moved).ravel() / self.unit,
-                self.shape.step(spread, sums.V / T, D, self.shrink),
-                [math.log(b)],
-            ]
+        gone = gone - shape.outer(moved, F - 0.5 * moved @ self.S)  # about the new starts
+        image = self._point(
+            start.effects + shape.outward(spread, told, moved),
+            shape.step(spread, told, gone, self.shrink),
+            b,
         )
+
+        def sure() -> Vector:
+            effects = start.effects + shape.outward(spread, shape.told(0.0 * V), moved)
+            return self._point(effects, shape.plain_step(spread, told, gone, self.shrink), b)
 
         def gain_over(other: Step) -> float:
             # Shrinking pulls toward the diagonal of the moment, which no function has for its
             # gradient: what counts is the work done on the way, by the mean of both ends' pulls.
-            there = self.prior(other.point)[1]
-            pull = sum(
+            there = other.state.spread
+            pull: float = sum(
                 self.shape.penalty(spread, at) - self.shape.penalty(there, at)
                 for at in (spread, there)
             )
             return value - other.value + 0.5 * self.shrink * T * pull
 
-        return Step(point, image, value, gain_over)
+        return Step(point, image, sure, value, gain_over, State(now, spread))
 
 
 def learn(
@@ -128,11 +139,18 @@ def learn(
     n_jobs: int,
 ) -> Learned:
     """The prior under which the rows are most likely."""
-    with threadpool_limits(1, user_api="blas"):  # threads cost more than such small matrices
+    with _blas().limit(limits=1, user_api="blas"):  # small matrices are slower in threads
         learning = Learning(e, loss, metric, shrink, n_jobs)
-        step, n_iter, converged = climb(learning.take, learning.first, tol * learning.T, max_iter)
+        step, n_iter, converged = climb(
+            learning.take, learning.first, learning.state, tol * learning.T, max_iter
+        )
         start = learning.prior(step.point, precise=True)[0]
         return Learned(start, step.value, n_iter, converged)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for libraries takes as long as several passes
 
 
 def _shrinkage(shrink: float | None, k: int, T: int) -> float:
@@ -143,22 +161,24 @@ def _shrinkage(shrink: float | None, k: int, T: int) -> float:
 def first_guess(e: Evidence, loss: Loss) -> tuple[Matrix, float, float, float]:
     """Starts from all rows pooled; half of what they leave goes to the tasks, half to the noise.
 
-    Also the least noise there may be.
+    Gives the starts, the variance of every weight, the noise, and the least noise there may be.
     """
     A, c, q = e.pooled()
     N, k = e.n_rows, len(c)
-    A[np.diag_indices(k)] += 1e-8 * max(np.trace(A) / k, 1e-300)
-    if loss.binary:
-        h = np.linalg.solve(A, 2.0 * c)  # the logistic loss at margin 0: omega 1/4, tau 2 y
-        variance, noise, least = 1.0 / k, 1.0, 1.0
-    else:
-        h = np.linalg.solve(A, c)
-        left = max((q - h @ c) / N, 0.0) + LEAST_NOISE * (q / N) + 1e-300
-        nodes, shares = np.polynomial.hermite_e.hermegauss(32)
-        mean = shares @ loss.value(math.sqrt(0.5 * left) * nodes, 0.0) / shares.sum()
-        variance, noise = 0.5 * left / k, loss.fit_noise(float(mean))
-        size = math.sqrt(LEAST_NOISE * (q / N) + 1e-300)
-        least = loss.fit_noise(float(shares @ loss.value(size * nodes, 0.0) / shares.sum()))
+    A[np.diag_indices(k)] += 1e-8 * np.trace(A) / k + 1e-300
     effects = np.zeros((k, e.side.shape[1]))
-    effects[:, 0] = h
-    return effects, variance, noise, least
+    if loss.binary:  # as the logistic loss is at margin 0: omega 1/4 and tau 2 y
+        effects[:, 0] = np.linalg.solve(A, 2.0 * c)
+        return effects, 1.0 / k, 1.0, 1.0
+    effects[:, 0] = np.linalg.solve(A, c)
+    square = float(q / N) + 1e-300
+    left = max(float(q - effects[:, 0] @ c) / N, LEAST_NOISE * square)
+    least = _noise_of(loss, LEAST_NOISE * square)
+    return effects, 0.5 * left / k, _noise_of(loss, 0.5 * left), least
+
+
+def _noise_of(loss: Loss, variance: float) -> float:
+    """The noise under which rows lose as much as normal residuals of this variance do."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
+    mean = shares @ loss.value(math.sqrt(variance) * nodes, 0.0) / shares.sum()
+    return loss.fit_noise(max(float(mean), 1e-300))

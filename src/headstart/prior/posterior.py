@@ -63,7 +63,9 @@ class Posterior:
     spread: Matrix = field(repr=False)  # their covariance
 
     @classmethod
-    def of(cls, rows: Rows, mean: Vector, spread: Matrix, like: FloatArray | None = None) -> Posterior:
+    def of(
+        cls, rows: Rows, mean: Vector, spread: Matrix, like: FloatArray | None = None
+    ) -> Posterior:
         """The posterior with this mean and covariance in standard units, in the type of `like`."""
         kept = np.float64 if like is None else like.dtype
         weights = rows.columns.weights(mean).astype(kept)
@@ -71,7 +73,7 @@ class Posterior:
 
     def predict(self, X: ArrayLike) -> Vector:
         """The mean of the predictions ``<x, w>``."""
-        return self.rows.inputs(X) @ self.mean + self.rows.columns.level
+        return np.asarray(self.rows.inputs(X) @ self.mean + self.rows.columns.level)
 
     def variance(self, X: ArrayLike) -> Vector:
         """The variance of a new label at each row: that of the prediction and that of the noise.
@@ -79,7 +81,7 @@ class Posterior:
         For labels -1 and +1, the variance of the prediction ``<x, w>`` alone.
         """
         inputs = self.rows.inputs(X)
-        known = np.einsum("ij,ij->i", inputs @ self.spread, inputs)
+        known: Vector = np.einsum("ij,ij->i", inputs @ self.spread, inputs)
         loss, noise = self.rows.loss, self.rows.noise
         return known if loss.binary else known + loss.noise_variance(noise)
 
@@ -108,7 +110,9 @@ class Posterior:
         shrunk = self.predict(X) / np.sqrt(1.0 + math.pi / 8.0 * self.variance(X))
         return np.asarray(expit(shrunk))
 
-    def update(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Posterior:
+    def update(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Posterior:
         """What is known after these rows too, taken one at a time; this one is left as it is.
 
         For the squared loss, the posterior of all rows together; for the others it depends a

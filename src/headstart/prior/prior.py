@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from headstart.posterior import Evidence, Start, packed, posteriors, take_pass, 
 from headstart.posterior.gather import evidence_of
 from headstart.posterior.passes import first_moments, plan, settle
 from headstart.prior.posterior import Posterior, Rows, row_weights
-from headstart.tasks import Tasks, TaskSet, as_task_set
+from headstart.tasks import Tasks, as_task_set
 
 Matrix = NDArray[np.float64]
 
@@ -123,7 +122,7 @@ class Prior:
         return effects
 
     def _in_standard_units(self) -> Start:
-        columns = self._rows.columns
+        columns = self.units
         effects = np.empty((self.bias.size, self.n_side + 1))
         effects[:, 0] = columns.standard(self.bias)
         if self.side_effects is not None:
@@ -132,14 +131,14 @@ class Prior:
         sigma = columns.standard_covariance(self.covariance)
         variances = np.diag(sigma).copy()
         if np.count_nonzero(sigma) == variances.size:
-            inverse, log_det = np.diag(1.0 / variances), float(np.log(variances).sum())
-            sigma = np.empty((0, 0))
+            precision = packed(np.diag(1.0 / variances))
+            log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
         else:
-            sign, log_det = np.linalg.slogdet(sigma)
-            if sign <= 0.0 or np.linalg.eigvalsh(sigma)[0] <= 0.0:
+            values, Q = np.linalg.eigh(sigma)
+            if values[0] <= 0.0:
                 raise ValueError("covariance: expected a positive definite matrix")
-            inverse = np.linalg.inv(sigma)
-        return Start(effects, variances, sigma, packed(inverse), float(log_det), self.noise)
+            precision, log_det = packed((Q / values) @ Q.T), float(np.log(values).sum())
+        return Start(effects, variances, sigma, precision, log_det, self.noise)
 
     @property
     def n_features(self) -> int:
@@ -152,20 +151,22 @@ class Prior:
         return 0 if self.side_effects is None else int(self.side_effects.shape[1])
 
     @property
-    def _start(self) -> Start:
-        if self.standard is None:
-            raise TypeError("standard: made with the prior")
-        return self.standard
+    def units(self) -> Columns:
+        """The units in which sums are taken."""
+        if self.columns is None:
+            raise TypeError("columns: expected those that are made with a prior")
+        return self.columns
 
     @property
-    def _rows(self) -> Rows:
-        if self.columns is None:
-            raise TypeError("columns: made with the prior")
-        return Rows(self.columns, self.loss, self.noise)
+    def start_in_units(self) -> Start:
+        """This prior in those units, as kernels see it."""
+        if self.standard is None:
+            raise TypeError("standard: expected that which is made with a prior")
+        return self.standard
 
     def start(self, side: ArrayLike | None = None) -> Vector:
         """The weights a task starts from; `side` is what is known of it."""
-        return self._rows.columns.weights(self._start.effects @ self._side(side, 1)[0])
+        return self.units.weights(self.start_in_units.effects @ self.known(side, 1)[0])
 
     def posterior(
         self,
@@ -179,18 +180,27 @@ class Prior:
         Exact for the squared loss; for the others the quadratic forms are those of the posterior
         itself. The order of rows does not matter.
         """
-        known, start, rows = self._side(side, 1), self._start, self._rows
+        known, start, rows = self.known(side, 1), self.start_in_units, self._rows
         if X is None or y is None:
             whole = start.covariance
             spread = np.diag(start.variances) if len(whole) == 0 else whole
             return Posterior.of(rows, start.effects @ known[0], spread)
         inputs, labels = rows.check(X, y)
         weight = row_weights(sample_weight, len(labels))
-        inputs, labels, weight = inputs[weight > 0.0], labels[weight > 0.0], weight[weight > 0.0]
+        used = weight > 0.0
+        inputs, labels, weight = inputs[used], labels[used], weight[used]
         cut = np.array([0, len(labels)])
-        e = evidence_of(inputs, labels, cut, rows.columns, self.loss, known[:, 1:], weight)
-        W, V, _ = posteriors(e, start, self.loss, covariance=True)
-        return Posterior.of(rows, W[0].astype(np.float64), unpacked(V[0]), inputs)
+        e = evidence_of(inputs, labels, cut, self.units, self.loss, known[:, 1:], weight)
+        return self.posterior_of(e, inputs)
+
+    def posterior_of(self, e: Evidence, like: FloatArray | None = None) -> Posterior:
+        """What is known of one task after what it has shown."""
+        W, V, _ = posteriors(e, self.start_in_units, self.loss, covariance=True)
+        return Posterior.of(self._rows, W[0], unpacked(V[0]), like)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.units, self.loss, self.noise)
 
     def posteriors(
         self,
@@ -210,9 +220,11 @@ class Prior:
                [1. ]])
         """
         e, kept = self._evidence(tasks, side)
-        jobs, columns = check_jobs(n_jobs), self._rows.columns
-        W, V, _ = posteriors(e, self._start, self.loss, covariance=covariance, n_jobs=jobs)
-        spread = columns.covariance(unpacked(V)).astype(kept) if covariance else None
+        jobs, columns = check_jobs(n_jobs), self.units
+        W, V, _ = posteriors(e, self.start_in_units, self.loss, covariance=covariance, n_jobs=jobs)
+        spread: FloatArray | None = None
+        if covariance:
+            spread = columns.covariance(unpacked(V)).astype(kept)
         return Posteriors(columns.weights(W).astype(kept), spread)
 
     def log_likelihood(self, tasks: Tasks, side: ArrayLike | None = None) -> float:
@@ -229,7 +241,7 @@ class Prior:
         -1.5155
         """
         e, _ = self._evidence(tasks, side)
-        start, loss, way = self._start, self.loss, plan(e)
+        start, loss, way = self.start_in_units, self.loss, plan(e)
         moments = first_moments(e, start, loss)
         settle(e, way, start, loss, moments)
         return take_pass(e, way, start, loss, moments).log_likelihood(start, loss, e.n_rows)
@@ -241,11 +253,11 @@ class Prior:
                 f"tasks: expected {self.n_features} columns, found {task_set.n_features}"
             )
         self.loss.check_labels(task_set.y, task_set.place)
-        X, y, offsets, known = (*task_set.rows()[:3], self._side(side, len(task_set)))
-        e = evidence_of(X, y, offsets, self._rows.columns, self.loss, known[:, 1:])
+        X, y, offsets, known = (*task_set.rows()[:3], self.known(side, len(task_set)))
+        e = evidence_of(X, y, offsets, self.units, self.loss, known[:, 1:])
         return e, task_set.X.dtype.type
 
-    def _side(self, side: ArrayLike | None, count: int) -> Matrix:
+    def known(self, side: ArrayLike | None, count: int) -> Matrix:
         """``(1, s)`` as rows."""
         known = np.ones((count, 1 + self.n_side))
         if side is None and self.n_side:

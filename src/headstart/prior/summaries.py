@@ -9,19 +9,20 @@ moment: the newest rows stay as rows, and one that leaves is summed as it is see
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import Vector, as_floats, as_labels, check_count, check_rows
+from headstart._checks import Vector, as_floats, as_labels, check_count, check_rows, first_row
 from headstart.columns import Columns
-from headstart.ids import Ids, hash_ids, id_array, read_ids
+from headstart.ids import hash_ids, id_array, read_ids
 from headstart.losses import Loss, Squared, get_loss
 from headstart.losses.many import quadratics
 from headstart.posterior.evidence import Evidence, sum_rows
 from headstart.posterior.passes import posteriors
-from headstart.prior.log import Log
-from headstart.prior.posterior import Posterior, Rows, row_weights
+from headstart.prior.log import Log, Table
+from headstart.prior.posterior import Posterior, row_weights
 from headstart.prior.prior import Prior, check_side
 from headstart.prior.sums import Sums
 
@@ -76,8 +77,18 @@ class Summaries:
         self._free: list[int] = []  # numbers of entities that were forgotten
         self._line = np.empty(0, np.int64)  # of the sums of each entity, or -1
         self._owner: list[int] = []  # whose sums a line holds
-        self._log: Log | None = None
-        self._settled = 0
+        self._begin(np.empty(0), 0.0, np.dtype(float))
+        self._looked_through = 0  # rows that were left when rows were last summed
+
+    def _begin(self, x: Vector, y: float, dtype: np.dtype[Any]) -> None:
+        """Rows are seen from the first one, so that sums of large numbers keep their digits."""
+        self._log, self._sums = Log(x.size, dtype), Sums(x.size + self.fit_intercept)
+        self._view = Columns(
+            x if self.fit_intercept else np.zeros(x.size),
+            np.ones(x.size),
+            y if self.fit_intercept and not self.loss.binary else 0.0,
+            self.fit_intercept,
+        )
 
     def __len__(self) -> int:
         return len(self._number)
@@ -90,17 +101,18 @@ class Summaries:
 
     @property
     def ids(self) -> list[Hashable]:
-        """The entities there are."""
+        """The entities there are, in the order in which they came."""
         return list(self._number)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and sums that are kept."""
-        return 0 if self._log is None else self._log.nbytes + 8 * self._sums.lines(self._all_lines).size
+        return sum(part.nbytes for part in (*self._log.rows, *self._sums.parts))
 
     @property
-    def _all_lines(self) -> Counts:
-        return np.arange(self._sums.count)
+    def n_features(self) -> int:
+        """Number of columns of X; 0 before the first row."""
+        return int(self._view.centre.size)
 
     def add(
         self,
@@ -114,31 +126,24 @@ class Summaries:
         labels = as_labels("y", y, inputs)
         check_rows(inputs, labels)
         self.loss.check_labels(labels)
-        weight = row_weights(sample_weight, len(labels))
-        column = read_ids("ids", ids)
+        weight, column = row_weights(sample_weight, len(labels)), read_ids("ids", ids)
         if column.ids.size != len(labels):
-            raise ValueError(f"ids: expected one id per row ({len(labels)}), found {column.ids.size}")
-        if column.missing.any():
-            row = column.starts[int(np.argmax(column.missing))]
-            raise ValueError(f"ids: expected an id in every row, found none in row {row}")
-        if self._log is None:
-            self._begin(inputs[0].astype(np.float64), float(labels[0]), inputs.dtype)
-        elif inputs.shape[1] != self._log.X.shape[1]:
             raise ValueError(
-                f"X: expected {self._log.X.shape[1]} columns, found {inputs.shape[1]}"
+                f"ids: expected one id per row ({len(labels)}), found {column.ids.size}"
             )
+        if (run := first_row(column.missing)) is not None:
+            raise ValueError(
+                f"ids: expected an id in every row, found {column.ids[column.starts[run]]} "
+                f"in row {column.starts[run]}"
+            )
+        if self.n_features == 0:
+            self._begin(inputs[0].astype(np.float64), float(labels[0]), inputs.dtype)
+        if inputs.shape[1] != self.n_features:
+            raise ValueError(f"X: expected {self.n_features} columns, found {inputs.shape[1]}")
         entity = column.spread([self._known(key) for key in column.keys])
-        used = weight > 0.0
-        self._log.append(inputs[used], labels[used], weight[used], entity[used])
-        if len(self._log) > max(PENDING, 2 * self._settled):
+        self._log.append(Table(inputs, labels, weight, entity).at(weight > 0.0))
+        if len(self._log) > max(PENDING, 2 * self._looked_through):
             self._sum_up()
-
-    def _begin(self, x: Vector, y: float, dtype: np.dtype) -> None:
-        """Rows are seen from the first one, so that sums of large numbers keep their digits."""
-        k = x.size + self.fit_intercept
-        self._log, self._sums = Log(x.size, dtype), Sums(k)
-        self._origin = x if self.fit_intercept else np.zeros(x.size)
-        self._level = y if self.fit_intercept and not self.loss.binary else 0.0
 
     def _known(self, key: Hashable) -> int:
         number = self._number.get(key)
@@ -151,25 +156,17 @@ class Summaries:
                 self._line = grown
         return number
 
-    @property
-    def _view(self) -> Columns:
-        """How rows are seen when they are summed: from the first one, and not scaled."""
-        return Columns(self._origin, np.ones(self._origin.size), self._level, self.fit_intercept)
-
     def _sum_up(self) -> None:
-        """Sum the rows of entities that have many, squared loss; the others' stay rows."""
-        log = self._log
-        if log is None:
-            return
-        if isinstance(self.loss, Squared) and len(log):
-            count = np.bincount(log.entity, minlength=len(self._line))
-            many = (self._line[: len(count)] >= 0) | (count >= self._sums.k / 2)
-            leaving = many[log.entity]
-            self._open_lines(np.flatnonzero(many & (self._line[: len(count)] < 0)))
-            X, y, weight, entity = log.take(leaving)
-            lines, view = self._line[entity], self._view
-            sum_rows(view.rows(X), view.labels(y), weight, lines, *self._sums.parts)
-        self._settled = len(log)
+        """Sum the rows of entities that have many, with the squared loss; the others' stay rows."""
+        if isinstance(self.loss, Squared) and len(self._log):
+            entity = self._log.rows.entity
+            count = np.bincount(entity, minlength=len(self._line))
+            many = (self._line >= 0) | (count >= self._sums.k / 2)
+            self._open_lines(np.flatnonzero(many & (self._line < 0)))
+            X, y, weight, entity = self._log.take(many[entity])
+            inputs, labels = self._view.rows(X), self._view.labels(y)
+            sum_rows(inputs, labels, weight, self._line[entity], *self._sums.parts)
+        self._looked_through = len(self._log)
 
     def _open_lines(self, entities: Counts) -> None:
         self._line[entities] = self._sums.open(len(entities))
@@ -179,51 +176,54 @@ class Summaries:
         """Sum the rows that are older than the newest `keep` of each entity.
 
         Their quadratic forms are those under all that is known of the entity now, by `prior`.
-        With the squared loss there is nothing to do.
+        With the squared loss, which has one form, there is nothing to do.
         """
         self._sum_up()
-        log = self._log
-        if log is None or isinstance(self.loss, Squared) or len(log) == 0:
-            return
         keep = self._sums.k if self.keep is None else self.keep
-        count = np.bincount(log.entity, minlength=len(self._line))
+        count = np.bincount(self._log.rows.entity, minlength=len(self._line))
         long = np.flatnonzero(count > keep)
-        if long.size == 0:
+        if isinstance(self.loss, Squared) or long.size == 0:
             return
-        columns = prior._rows.columns
-        e, order = self._evidence_of(long, columns)
-        _, _, moments = posteriors(e, prior._start, self.loss)
-        rank = np.arange(len(order)) - np.repeat(e.offsets[:-1], np.diff(e.offsets))
-        old = rank < np.repeat(np.diff(e.offsets) - keep, np.diff(e.offsets))
-        forms = quadratics(self.loss.form, moments.mean[old], moments.variance[old], e.y[old])
+        columns = prior.units
+        e, order = self._evidence(long, columns)
+        _, _, moments = posteriors(e, prior.start_in_units, self.loss)
+        sizes = np.diff(e.offsets)
+        rank = np.arange(len(order)) - np.repeat(e.offsets[:-1], sizes)
+        old = rank < np.repeat(sizes - keep, sizes)
+        omega, tau, rest = quadratics(
+            self.loss.form, moments.mean[old], moments.variance[old], e.y[old]
+        )
         self._open_lines(long[self._line[long] < 0])
-        leaving = np.zeros(len(log), np.bool_)
+        rows = self._log.rows.at(order[old])
+        leaving = np.zeros(len(self._log), np.bool_)
         leaving[order[old]] = True
-        back = np.argsort(order[old], kind="stable")
-        X, _, weight, entity = log.take(leaving)
-        omega, tau, rest = forms[:, back]
-        view, lines = self._view, self._line[entity]
-        tau = tau + columns.level - self._level
-        A, c, q, n = self._sums.parts
-        counts = np.zeros(len(n))
-        sum_rows(view.rows(X), tau, weight * omega, lines, A, c, q, counts)
-        np.add.at(q, lines, 2.0 * weight * rest)
-        np.add.at(n, lines, weight)
-        self._settled = len(log)
+        self._log.take(leaving)
+        lines, (A, c, q, n) = self._line[rows.entity], self._sums.parts
+        labels = tau + columns.level - self._view.level
+        counted = np.zeros(len(n))
+        sum_rows(self._view.rows(rows.X), labels, rows.weight * omega, lines, A, c, q, counted)
+        np.add.at(q, lines, 2.0 * rows.weight * rest)
+        np.add.at(n, lines, rows.weight)
+        self._looked_through = len(self._log)
 
     def forget(self, entity: Hashable) -> None:
         """Take an entity out, with all that is kept of it."""
-        number = self._number.pop(entity, None)
-        if number is None or self._log is None:
+        if entity not in self._number:
             raise KeyError(f"ids: there is no entity {entity!r}")
-        self._log.take(self._log.entity == number)
-        line = int(self._line[number])
-        if line >= 0:
-            last = self._sums.remove(line)
+        self._drop([entity])
+
+    def _drop(self, entities: list[Hashable]) -> None:
+        numbers = np.array([self._number.pop(entity) for entity in entities], np.int64)
+        gone = np.zeros(len(self._line), np.bool_)
+        gone[numbers] = True
+        self._log.take(gone[self._log.rows.entity])
+        for number in numbers[self._line[numbers] >= 0].tolist():
+            line = int(self._line[number])
+            last = self._sums.remove(line)  # which takes its place
             self._owner[line] = self._owner[last]
             self._line[self._owner.pop()] = line
             self._line[number] = -1
-        self._free.append(number)
+        self._free += numbers.tolist()
 
     def merge(self, other: Summaries) -> None:
         """Take in what another has kept; of an entity in both, the other's rows are the newer."""
@@ -232,129 +232,109 @@ class Summaries:
                 f"other: expected the {self.loss.name} loss and fit_intercept="
                 f"{self.fit_intercept}, found {other.loss.name} and {other.fit_intercept}"
             )
-        if other._log is None:
+        if other.n_features == 0:
             return
-        if self._log is None:
-            self._begin(other._origin, other._level, other._log.X.dtype)
-        if self._log is None or other._origin.size != self._origin.size:
-            raise ValueError(
-                f"other: expected {self._origin.size} columns, found {other._origin.size}"
-            )
-        theirs = np.full(len(other._line), -1)
+        if self.n_features == 0:
+            self._begin(other._view.centre, other._view.level, other._log.rows.X.dtype)
+        if other.n_features != self.n_features:
+            raise ValueError(f"other: expected {self.n_features} columns, found {other.n_features}")
+        mine = np.full(len(other._line), -1)
         for key, number in other._number.items():
-            theirs[number] = self._known(key)
-        summed = np.array(other._owner, np.int64)
+            mine[number] = self._known(key)
+        summed = mine[np.array(other._owner, np.int64)]
         if summed.size:
-            mine = theirs[summed]
-            self._open_lines(mine[self._line[mine] < 0])
-            F = np.eye(self._sums.k)
-            if self.fit_intercept:
-                F[:-1, -1] = other._origin - self._origin
-            moved = other._sums.moved(np.arange(summed.size), F, self._level - other._level)
-            self._sums.add(self._line[mine], np.column_stack(moved))
-        log = other._log
-        self._log.append(log.X, log.y, log.weight, theirs[log.entity])
+            self._open_lines(summed[self._line[summed] < 0])
+            moved = other._sums.moved(np.arange(summed.size), *_between(other._view, self._view))
+            self._sums.add(self._line[summed], np.column_stack(moved))
+        rows = other._log.rows
+        self._log.append(rows._replace(entity=mine[rows.entity]))
         self._sum_up()
 
     def sample(self, most: int) -> np.uint64:
         """Keep the `most` entities with the smallest hashes; gives the largest of those."""
-        keys = self.ids
-        hashes = hash_ids(id_array("ids", keys))
-        chosen = smallest(hashes, most)
-        gone = np.ones(len(keys), np.bool_)
-        gone[chosen] = False
-        for place in np.flatnonzero(gone):
-            self.forget(keys[place])
-        return np.uint64(hashes[chosen].max())
+        ids = self.ids
+        hashes = hash_ids(id_array("ids", ids))
+        kept = np.zeros(len(ids), np.bool_)
+        kept[smallest(hashes, most)] = True
+        self._drop([entity for entity, stays in zip(ids, kept, strict=True) if not stays])
+        return np.uint64(hashes[kept].max())
 
     def posterior(self, prior: Prior, entity: Hashable, side: ArrayLike | None = None) -> Posterior:
-        """What is known of an entity under a prior."""
-        number = self._number.get(entity)
-        if number is None:
+        """What is known of an entity, under a prior."""
+        if entity not in self._number:
             raise KeyError(f"ids: there is no entity {entity!r}")
-        e, _ = self._evidence_of(np.array([number]), prior._rows.columns)
-        e = e._replace(side=prior._side(side, 1))
-        W, V, _ = posteriors(e, prior._start, self.loss, covariance=True)
-        from headstart.posterior import unpacked
-
-        return Posterior.of(prior._rows, W[0], unpacked(V[0]))
+        self._sum_up()
+        e, _ = self._evidence(np.array([self._number[entity]]), prior.units)
+        return prior.posterior_of(e._replace(side=prior.known(side, 1)))
 
     def evidence(
         self, most: int | None = None, side: ArrayLike | None = None
     ) -> tuple[Evidence, Columns, Columns | None]:
-        """What entities have shown, in units taken from all they have shown."""
-        if self._log is None or not self._number:
+        """What entities have shown, in units taken from all they have shown; units of `side`."""
+        if not self._number:
             raise ValueError("tasks: these summaries are empty; add rows first")
         self._sum_up()
         numbers = np.array(list(self._number.values()))
+        known = None if side is None else check_side(side, len(numbers))
         if most is not None and len(numbers) > most:
-            numbers = numbers[smallest(hash_ids(id_array("ids", self.ids)), most)]
-        known = None if side is None else check_side(side, len(self))
-        units = None
-        if known is not None:
-            by_number = np.empty((len(self._line), known.shape[1]))
-            by_number[list(self._number.values())] = known
-            known = by_number[numbers]
-            units = Columns.of(known, np.zeros(len(known)), intercept=True)
-            known = units.rows(known)[:, :-1]
-        e, _ = self._evidence_of(numbers, self._units(numbers))
-        if known is not None:
-            e = e._replace(side=np.column_stack([np.ones(len(numbers)), known]))
-        return e, self._units(numbers), units
+            chosen = smallest(hash_ids(id_array("ids", self.ids)), most)
+            numbers, known = numbers[chosen], None if known is None else known[chosen]
+        columns = self._units(numbers)
+        e, _ = self._evidence(numbers, columns)
+        if known is None:
+            return e, columns, None
+        units = Columns.of(known, np.zeros(len(known)), intercept=True)
+        return e._replace(side=np.roll(units.rows(known), 1, axis=1)), columns, units
 
     def _units(self, numbers: Counts) -> Columns:
-        """Mean and mean square of the columns of these entities."""
-        log, view = self._log, self._view
-        if log is None:
-            raise ValueError("tasks: these summaries are empty; add rows first")
+        """Mean and mean square of the columns, over what these entities have shown."""
         member = np.zeros(len(self._line), np.bool_)
         member[numbers] = True
-        lines = self._line[numbers]
-        A, c, _, n = self._sums.moved(lines[lines >= 0], np.eye(self._sums.k), 0.0)
-        rows = member[log.entity]
-        X, y = view.rows(log.X[rows]), view.labels(log.y[rows])
-        weight = log.weight[rows]
-        k = self._sums.k
-        i = np.arange(k)
-        square = A.sum(axis=0)[i * (i + 3) // 2] + weight @ np.square(X)
-        d = self._origin.size
+        rows = self._log.rows.at(member[self._log.rows.entity])
+        lines, d = self._line[numbers], self.n_features
+        A, c, _, n = (part[lines[lines >= 0]].sum(axis=0) for part in self._sums.parts)
+        X, y = self._view.rows(rows.X), self._view.labels(rows.y)
+        i = np.arange(self._sums.k)
+        square = A[i * (i + 3) // 2] + rows.weight @ np.square(X)
         if not self.fit_intercept:
-            total = n.sum() + weight.sum()
+            total = n + rows.weight.sum()
             return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
-        first = A.sum(axis=0)[-k:] + weight @ X
-        mean = first[:d] / first[d]
-        level = 0.0
+        first = A[-self._sums.k :] + rows.weight @ X  # with the column of ones
+        mean, level = first[:d] / first[d], 0.0
         if not self.loss.binary:
-            level = (c[:, d].sum() + weight @ y) / first[d] + self._level
-        spread = np.maximum(square[:d] / first[d] - mean**2, 0.0)
-        spread[spread < 1e-14 * square[:d] / first[d]] = 0.0
-        return Columns.from_moments(self._origin + mean, spread, level, intercept=True)
+            level = float(c[d] + rows.weight @ y) / first[d] + self._view.level
+        spread = square[:d] / first[d] - mean**2
+        spread[spread < 1e-14 * square[:d] / first[d]] = 0.0  # the rounding of one value
+        return Columns.from_moments(self._view.centre + mean, spread, level, intercept=True)
 
-    def _evidence_of(self, numbers: Counts, columns: Columns) -> tuple[Evidence, Counts]:
+    def _evidence(self, numbers: Counts, columns: Columns) -> tuple[Evidence, Counts]:
         """What these entities have shown, in these units; and which rows of the log it has."""
-        log = self._log
-        if log is None:
-            raise ValueError("tasks: these summaries are empty; add rows first")
         place = np.full(len(self._line), -1)
         place[numbers] = np.arange(len(numbers))
-        at = place[log.entity]
+        at = place[self._log.rows.entity]
         order = np.argsort(at, kind="stable")[np.count_nonzero(at < 0) :]
+        rows = self._log.rows.at(order)
         sizes = np.bincount(at[order], minlength=len(numbers))
         lines = self._line[numbers]
         summed = lines >= 0
-        F = np.diag(np.append(1.0 / columns.scale, np.ones(int(self.fit_intercept))))
-        if self.fit_intercept:
-            F[:-1, -1] = (self._origin - columns.centre) / columns.scale
-        sums = self._sums.moved(lines[summed], F, columns.level - self._level)
+        sums = self._sums.moved(lines[summed], *_between(self._view, columns))
         return Evidence(
-            columns.rows(log.X[order]),
-            columns.labels(log.y[order]),
-            log.weight[order],
+            columns.rows(rows.X),
+            columns.labels(rows.y),
+            rows.weight,
             np.append(0, np.cumsum(sizes)),
             np.where(summed, np.cumsum(summed) - 1, -1),
             *sums,
             np.ones((len(numbers), 1)),
         ), order
+
+
+def _between(one: Columns, other: Columns) -> tuple[Matrix, float]:
+    """F and level: rows in the units of one are ``F x`` and ``y - level`` in those of the other."""
+    F = np.diag(np.append(one.scale / other.scale, np.ones(int(one.intercept))))
+    if one.intercept:
+        F[:-1, -1] = (one.centre - other.centre) / other.scale
+    return F, other.level - one.level
 
 
 def smallest(hashes: NDArray[np.uint64], most: int) -> Counts:

@@ -58,7 +58,9 @@ class Sums:
         self._table[line] = self._table[self.count]
         return self.count
 
-    def moved(self, which: Counts, F: Matrix, level: float) -> tuple[Matrix, Matrix, Vector, Vector]:
+    def moved(
+        self, which: Counts, F: Matrix, level: float
+    ) -> tuple[Matrix, Matrix, Vector, Vector]:
         """The sums of these lines for rows ``F x`` and labels ``y - level``.
 
         With a level other than 0 the last column is that of ones.

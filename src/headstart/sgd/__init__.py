@@ -5,7 +5,9 @@ From ``w_1 = h``, row k gives the subgradient ``u_k`` of its loss at ``<x_k, w_k
 .. math:: w_{k+1} = w_k - \frac{1}{k\lambda}\bigl(u_k x_k + \lambda(w_k - h)\bigr)
           = h - \frac{1}{k\lambda}\sum_{i \le k} u_i x_i .
 
-The kernels use the second form: they keep ``S = sum u_i x_i`` and need no iterate.
+The kernels use the second form: they keep ``S = sum u_i x_i`` and need no iterate. With
+:math:`n` in the place of :math:`k` it is the algorithm of constant steps,
+:math:`w_{k+1} = w_k - u_k x_k/(n\lambda)`, so that both are one kernel.
 Every output is ``h - X^T a`` for some ``a`` proportional to the subgradients, which
 `averaging` gives for each predictor.
 """

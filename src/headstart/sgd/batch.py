@@ -10,7 +10,7 @@ from headstart._jit import kernel
 from headstart.losses import Form, Loss, get_loss
 from headstart.losses.many import fill_slopes
 from headstart.losses.scalar import score, sign_of, slope
-from headstart.sgd.one_pass import SGDResult, weights_from_dual
+from headstart.sgd.one_pass import SGDResult, least_rows, weights_from_dual
 
 
 @kernel
@@ -20,17 +20,18 @@ def gram_pass(
     y: FloatArray,
     lams: Vector,
     form: Form,
+    constant: bool,
     U: NDArray[np.float64],
 ) -> None:
     """The subgradients of Algorithm 1 from ``K = X X^T`` and ``P = X H``, a column a bias."""
     n, m = P.shape
-    z = np.empty(m)
+    z, least = np.empty(m), least_rows(constant, n)
     for k in range(n):
         z[:] = 0.0
         for i in range(k):
             for q in range(m):
                 z[q] += K[k, i] * U[i, q]
-        scale = 1.0 / max(k, 1)
+        scale = 1.0 / max(k, least)
         for q in range(m):
             z[q] = P[k, q] - scale / lams[q] * z[q]
         fill_slopes(form, z, y[k], U, k)
@@ -44,6 +45,7 @@ def drawn_gram_pass(
     drawn: NDArray[np.int64],
     lams: Vector,
     form: Form,
+    constant: bool,
     U: NDArray[np.float64],
 ) -> None:
     """As `gram_pass`, each bias visiting the rows in its column of `drawn`.
@@ -51,14 +53,14 @@ def drawn_gram_pass(
     Row i of U sums the subgradients of all visits to row i.
     """
     n, m = drawn.shape
-    u = np.empty(n)
+    u, least = np.empty(n), least_rows(constant, n)
     U[:] = 0.0
     for q in range(m):
         for k in range(n):
             row, drift = drawn[k, q], 0.0
             for i in range(k):
                 drift += K[row, drawn[i, q]] * u[i]
-            z = P[row, q] - drift / (max(k, 1) * lams[q])
+            z = P[row, q] - drift / (max(k, least) * lams[q])
             u[k] = sign_of(form, y[row]) * slope(form, score(form, z, y[row]))
             U[row, q] += u[k]
 
@@ -123,7 +125,7 @@ def sgd_batch(
     lams = np.broadcast_to(lams, shape).copy()
     P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
     U = np.empty_like(P)
-    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.form, U)
+    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.form, False, U)
     dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
     average = weights_from_dual(wide, many, lams, dual, "average")
     last = weights_from_dual(wide, many, lams, dual, "last")

@@ -47,6 +47,15 @@ def subgradient(objective: Objective, z: float, y: float) -> float:
 
 
 @kernel
+def least_rows(constant: bool, n: int) -> int:
+    """After k of n rows w is ``h - S / (max(k, least) lam)``; this is `least`.
+
+    It is 1 in Algorithm 1, and n for steps of constant length ``1 / (n lam)``.
+    """
+    return n if constant else 1
+
+
+@kernel
 def _products(
     X: FloatArray, i: int, j: int, h: Vector, S: Vector
 ) -> tuple[float, float, float, float, float]:
@@ -69,20 +78,23 @@ def sgd_pass(
     begin: int,
     n: int,
     objective: Objective,
+    constant: bool,
     h: Vector,
     S: Vector,
     u: Vector,
 ) -> None:
     """Run Algorithm 1 on the n rows from `begin`: fill ``S = sum u_k x_k`` and ``u[:n]``.
 
+    With `constant` its steps are 1 / (n lam) and there is no pull to h.
+
     Rows go in pairs: the second prediction follows from products that do not wait for the
     first subgradient, ``<b, S + u_a a> = <b, S> + u_a <a, b>``. That halves the chain of
     dependent sums, which is what bounds the speed for small d. Rows are indexed, not
     sliced: a slice counts references, and threads would contend for the counter.
     """
-    lam = objective.lam
+    lam, least = objective.lam, least_rows(constant, n)
     S[:] = 0.0
-    scale = 0.0  # 1 / ((k - 1) lam), and 0 where the sum S is still empty
+    scale = 0.0  # of S in the iterate; 0 where the sum is still empty
     for k in range(0, n, 2):
         paired = k + 1 < n
         i = begin + k
@@ -91,26 +103,29 @@ def sgd_pass(
             i, j = drawn[i], drawn[j]
         ah, bh, aS, bS, ab = _products(X, i, j, h, S)
         ua = subgradient(objective, ah - scale * aS, y[i])
-        scale = 1.0 / ((k + 1) * lam)
+        scale = 1.0 / (max(k + 1, least) * lam)
         ub = 0.0
         u[k] = ua
         if paired:
             ub = subgradient(objective, bh - scale * (bS + ua * ab), y[j])
-            scale = 1.0 / ((k + 2) * lam)
+            scale = 1.0 / (max(k + 2, least) * lam)
             u[k + 1] = ub
         for m in range(h.size):
             S[m] += ua * X[i, m] + ub * X[j, m]
 
 
 @kernel
-def averaging(predictor: int, n: int) -> Vector:
-    """Weights ``c`` with which ``h - X^T (c u) / lam`` is the predictor after n rows."""
+def averaging(predictor: int, constant: bool, n: int) -> Vector:
+    """Weights ``c`` with which ``h - X^T (c u) / lam`` is the predictor after n rows.
+
+    Row i is in the iterates after j >= i rows, there with ``1 / max(j, least)``.
+    """
     c = np.empty(n)
-    half = n // 2
-    tail = 0.0  # sum of 1/j for i <= j < n, the harmonic numbers' difference
+    half, least = n // 2, least_rows(constant, n)
+    tail = 0.0  # sum of the iterates' weights times 1 / max(j, least) for i <= j < n
     for i in range(n, 0, -1):
         if i < n and (predictor != SUFFIX or i >= half):
-            tail += 1.0 / i
+            tail += (i + 1.0 if predictor == POLY else 1.0) / max(i, least)
         if predictor == AVERAGE:
             c[i - 1] = tail / n
         elif predictor == LAST:
@@ -118,7 +133,7 @@ def averaging(predictor: int, n: int) -> Vector:
         elif predictor == SUFFIX:
             c[i - 1] = tail / (n - half)
         else:
-            c[i - 1] = 2.0 * (n - i + tail) / (n * (n + 1.0))
+            c[i - 1] = 2.0 * tail / (n * (n + 1.0))
     return c
 
 
@@ -126,6 +141,7 @@ def averaging(predictor: int, n: int) -> Vector:
 def _weights(
     rows: Rows,
     objective: Objective,
+    constant: bool,
     h: Vector,
     predictor: int,
     first: int,
@@ -138,9 +154,9 @@ def _weights(
     c = np.empty(0)
     for t in range(first, last):
         begin, n = rows.offsets[t], rows.offsets[t + 1] - rows.offsets[t]
-        sgd_pass(X, rows.y, drawn, begin, n, objective, h, S, u)
+        sgd_pass(X, rows.y, drawn, begin, n, objective, constant, h, S, u)
         if c.size != n:
-            c = averaging(predictor, n)
+            c = averaging(predictor, constant, n)
         w[:] = h
         for k in range(n):
             i = drawn[begin + k] if drawn.size > 0 else begin + k
@@ -159,13 +175,17 @@ def sgd_weights(
     order: str = "stream",
     random_state: object = None,
     n_jobs: int = 1,
+    constant: bool = False,
 ) -> FloatArray:
-    """Weights of every task after Algorithm 1 from one bias, shape (tasks, n_features)."""
+    """Weights of every task after Algorithm 1 from one bias, shape (tasks, n_features).
+
+    With `constant` its steps are 1 / (n reg) and there is no pull to the bias.
+    """
     kind = PREDICTORS.index(check_choice("predictor", predictor, PREDICTORS))
     rows = tasks.rows(order, random_state)
     out = np.empty((len(tasks), tasks.n_features), tasks.X.dtype)
     run_blocks(
-        lambda first, last: _weights(rows, objective, bias, kind, first, last, out),
+        lambda first, last: _weights(rows, objective, constant, bias, kind, first, last, out),
         len(tasks),
         n_jobs,
     )
@@ -221,7 +241,7 @@ def biased_sgd(
     rows = task.rows(order, random_state)
     n = len(labels)
     S, u = np.empty(h.size), np.empty(n)
-    sgd_pass(inputs, labels, rows.drawn, 0, n, objective, h, S, u)
+    sgd_pass(inputs, labels, rows.drawn, 0, n, objective, False, h, S, u)
     visited = inputs if order == "stream" else inputs[rows.drawn]
     average = weights_from_dual(visited, h, objective.lam, u, "average")
     last = h - S / (n * objective.lam)
@@ -254,5 +274,5 @@ def weights_from_dual(
     array([2.])
     """
     kind = PREDICTORS.index(check_choice("predictor", predictor, PREDICTORS))
-    a = averaging(kind, dual.shape[-1]) * dual / np.asarray(reg)[..., None]
+    a = averaging(kind, False, dual.shape[-1]) * dual / np.asarray(reg)[..., None]
     return np.asarray(bias - a @ X, np.float64)
