@@ -88,6 +88,38 @@ def algorithm_1(X: Data, y: Data, h: Data, lam: float, name: str, c: float) -> P
     return Pass(np.array(iterates), np.array(dual), np.array(full))
 
 
+def constant_steps(X: Data, y: Data, h: Data, lam: float, name: str, c: float) -> Pass:
+    """Steps of length 1 / (n lam) and no pull to h: item 27 of the theory, line by line."""
+    w: Array = h.astype(np.float64)
+    iterates, dual, full = [w], [], []
+    for x, label in zip(X, y, strict=True):
+        u = loss_subgradient(name, c, float(x @ w), float(label))
+        w = w - u * x / (len(y) * lam)
+        iterates.append(w)
+        dual.append(u)
+        full.append(u * x)
+    return Pass(np.array(iterates), np.array(dual), np.array(full))
+
+
+def constant_step_rounds(
+    tasks: Sequence[tuple[Data, Data]],
+    lam: float,
+    gamma: float,
+    name: str,
+    c: float,
+    h: Data,
+    batch: int = 1,
+) -> Array:
+    """Algorithm 2 with constant steps inside, `batch` tasks a step: its iterates as rows."""
+    path: list[Array] = [h.astype(np.float64)]
+    for first in range(0, len(tasks), batch):
+        here = path[-1]
+        some = tasks[first : first + batch]
+        last = [constant_steps(X, y, here, lam, name, c).last for X, y in some]
+        path.append(here - gamma * lam * (here - np.mean(last, axis=0)))
+    return np.array(path)
+
+
 def algorithm_2(
     tasks: Sequence[tuple[Data, Data]], lam: float, gamma: float, name: str, c: float, h: Data
 ) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import algorithm_1, algorithm_2
+from reference import algorithm_2, constant_step_rounds
 from sklearn.exceptions import ConvergenceWarning
 from strategies import LIPSCHITZ, Array, losses, regs
 
@@ -29,6 +29,7 @@ from headstart import (
 )
 from headstart._checks import FloatArray
 from headstart._team import run_team
+from headstart.adaptation import INNER
 from headstart.minibatch import CHUNK, take_rounds
 from headstart.theory import certificate, primal_value
 
@@ -96,6 +97,16 @@ def test_a_step_is_reptiles(s: Stream) -> None:  # item 19
         close(path[t + 1], (1.0 - rate) * path[t] + rate * last)
 
 
+@given(streams(), st.integers(1, 9))
+def test_constant_steps_are_the_transcription(s: Stream, batch: int) -> None:  # item 27, B.1
+    given_to = (s.pairs, s.lam, s.gamma, s.loss.name, s.loss.parameters[0], s.h)
+    for size in (1, batch):
+        naive = constant_step_rounds(*given_to, batch=size)
+        result = s.learn(inner="constant", batch_size=size)
+        close(result.path, naive)
+        close(result.bias, naive.mean(axis=0))
+
+
 @given(streams())
 def test_exact_meta_gradients(s: Stream) -> None:
     path = s.learn(inner="erm").path
@@ -136,7 +147,7 @@ def test_a_batch_takes_the_mean_of_gradients_at_one_bias(s: Stream, batch: int) 
 
 
 @given(streams(), st.data())
-@pytest.mark.parametrize("inner", ["sgd", "erm"])
+@pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("order", ["stream", "resample"])
 def test_a_continued_state_is_one_run_bit_for_bit(
     inner: str, order: str, s: Stream, data: st.DataObject
@@ -173,10 +184,10 @@ def many_tasks(T: int, d: int = 6, seed: int = 0) -> TaskSet:
     return TaskSet.from_arrays(X, y, np.repeat(np.arange(T), sizes))
 
 
-@pytest.mark.parametrize("inner", ["sgd", "erm"])
+@pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("batch", [1, 5, 100, 1000, 10**6])
 def test_any_number_of_threads_gives_the_same_bits(inner: str, batch: int) -> None:
-    tasks = many_tasks(3000 if inner == "sgd" else 400)
+    tasks = many_tasks(400 if inner == "erm" else 3000)
     one = learn_bias(tasks, 0.1, 0.2, inner=inner, batch_size=batch, keep_path=True)
     for jobs in (2, 3, 7, -1):
         many = learn_bias(
@@ -252,17 +263,15 @@ def test_meta_regret(s: Stream, seed: int) -> None:  # items 20 and 21
     assert paid - best <= bound + 1e-6 * (1.0 + paid + best)
 
 
-@given(streams(), st.sampled_from(["sgd", "erm"]))
+@given(streams(), st.sampled_from(INNER))
 def test_evaluate_bias_is_train_then_test(s: Stream, inner: str) -> None:
     pairs = [(X, y) for X, y in s.pairs if len(y) > 1] or [(np.ones((2, s.h.size)), np.ones(2))]
     shots, queries = TaskSet.from_list(pairs).split_rows(1)
     found = evaluate_bias(shots, queries, s.h, s.lam, s.loss, inner)
     assert found.shape == (len(pairs),)
     for value, (X, y) in zip(found, pairs, strict=True):
-        w: FloatArray
-        if inner == "sgd":
-            w = algorithm_1(X[:1], y[:1], s.h, s.lam, s.loss.name, s.loss.parameters[0]).average
-        else:
+        w: FloatArray = s.h  # which is what averages of one row are
+        if inner == "erm":
             w = biased_erm(X[:1], y[:1], s.h, s.lam, s.loss).weights
         assert value == pytest.approx(s.loss.value(X[1:] @ w, y[1:]).mean(), rel=1e-7, abs=1e-7)
 
@@ -275,6 +284,7 @@ def test_evaluate_bias_options() -> None:
         for p in ("average", "last", "suffix", "poly")
     }
     assert len(set(values.values())) == 4
+    assert evaluate_bias(shots, queries, h, 0.1, inner="constant").mean() not in values.values()
     a, b, c = (
         evaluate_bias(shots, queries, h, 0.1, order="resample", random_state=seed)
         for seed in (1, 1, 2)
@@ -302,7 +312,7 @@ def test_float32_tasks_give_float32_results() -> None:
         tasks.X.astype(np.float32), tasks.y.astype(np.float32), tasks.offsets, tasks.ids
     )
     wide = TaskSet(narrow.X.astype(float), narrow.y.astype(float), tasks.offsets, tasks.ids)
-    for inner in ("sgd", "erm"):
+    for inner in INNER:
         result = learn_bias(narrow, 0.1, 0.1, inner=inner, keep_path=True)
         assert result.path is not None
         assert result.bias.dtype == result.last.dtype == result.path.dtype == np.float32

@@ -7,20 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from reference import algorithm_1, average_with_weights
-from strategies import LIPSCHITZ, Problem, problems, regs, tie_free
+from reference import Pass, algorithm_1, average_with_weights, constant_steps
+from strategies import LIPSCHITZ, Array, Problem, problems, regs, tie_free
 
 from headstart import (
     SGDState,
     TaskSet,
+    biased_erm,
     biased_sgd,
     get_loss,
     sgd_batch,
     task_weights,
     weights_from_dual,
 )
+from headstart.adaptation import INNER
+from headstart.sgd import PREDICTORS
 from headstart.sgd.batch import drawn_gram_pass
 from headstart.theory import dual_value
 
@@ -34,6 +37,14 @@ def run(p: Problem, **options: Any) -> Any:
 def scale(p: Problem) -> float:
     """Size of the iterates, which small regs make huge."""
     return 1.0 + float(np.abs(p.naive.iterates).max())
+
+
+def far_from_kinks(p: Problem, iterates: Array) -> bool:
+    """Whether no rounding can flip a subgradient."""
+    z = np.sum(p.X * iterates[:-1], axis=1)
+    s = np.abs(z * p.y - 1.0) if p.loss.binary else np.abs(z - p.y)
+    kink = p.loss.parameters[0] if p.loss.name == "epsilon_insensitive" else 0.0
+    return bool(np.all(np.abs(s - kink) > 1e-6 * (1.0 + np.abs(z))))
 
 
 @given(tie_free())
@@ -75,6 +86,77 @@ def test_predictors_are_averages_of_iterates(p: Problem, predictor: str) -> None
     tasks = TaskSet.from_list([(p.X, p.y), (p.X[:1], p.y[:1]), (p.X, p.y)])
     many = task_weights(tasks, p.h, p.lam, p.loss, predictor=predictor)
     np.testing.assert_allclose(many[[0, 2]], [w, w], rtol=1e-10, atol=1e-10 * scale(p))
+
+
+def constant(p: Problem) -> Pass:
+    return constant_steps(p.X, p.y, p.h, p.lam, p.loss.name, p.loss.parameters[0])
+
+
+@given(problems(("normal", "outliers")), st.sampled_from(PREDICTORS))
+def test_constant_steps_are_the_transcription(p: Problem, predictor: str) -> None:  # item 27
+    naive, n = constant(p), p.n
+    assume(far_from_kinks(p, naive.iterates))
+    expected = {
+        "average": naive.average,
+        "last": naive.last,
+        "suffix": naive.iterates[n // 2 : n].mean(axis=0),
+        "poly": average_with_weights(naive.iterates, np.arange(1.0, n + 1.0)),
+    }[predictor]
+    few = constant_steps(p.X[:1], p.y[:1], p.h, p.lam, p.loss.name, p.loss.parameters[0])
+    tasks = TaskSet.from_list([(p.X, p.y), (p.X[:1], p.y[:1]), (p.X, p.y)])
+    for jobs in (1, 2):
+        W = task_weights(tasks, p.h, p.lam, p.loss, "constant", predictor, n_jobs=jobs)
+        size = 1.0 + float(np.abs(naive.iterates).max())
+        np.testing.assert_allclose(W[[0, 2]], [expected] * 2, rtol=1e-10, atol=1e-10 * size)
+        one = few.last if predictor == "last" else p.h
+        np.testing.assert_allclose(W[1], one, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(one).max()))
+
+
+@given(problems())
+def test_weights_of_constant_steps(p: Problem) -> None:  # item 27
+    n, (iterates, dual, _) = p.n, constant(p)
+    share = (n - np.arange(1, n + 1)) / (n * n * p.lam)
+    size = 1.0 + float(np.abs(iterates).max())
+    average = p.h - p.X.T @ (dual * share)
+    np.testing.assert_allclose(average, iterates[:-1].mean(axis=0), rtol=1e-9, atol=1e-9 * size)
+    gradient = p.lam * (p.h - iterates[-1])
+    np.testing.assert_allclose(gradient, p.X.T @ dual / n, rtol=1e-8, atol=1e-9 * p.lam * size)
+
+
+@given(problems())
+def test_what_constant_steps_pay_while_they_learn(p: Problem) -> None:  # item 27
+    task = TaskSet.from_list([(p.X, p.y)])
+    paid, spent = 0.0, 0.0
+    for k in range(p.n):
+        # Weights after k of the n rows, by the package: with a reg for which k rows step as n do.
+        w = p.h
+        if k > 0:
+            some = task.split_rows(k)[0]
+            w = task_weights(some, p.h, p.lam * p.n / k, p.loss, "constant", "last")[0]
+        z = float(p.X[k] @ w)
+        paid += float(p.loss.value(z, p.y[k])) / p.n
+        u = float(p.loss.subgradient(z, p.y[k]))
+        spent += u * u * float(p.X[k] @ p.X[k]) / (2.0 * p.lam * p.n**2)
+    best = p.phi(biased_erm(p.X, p.y, p.h, p.lam, p.loss, tol=1e-9).weights)
+    assert paid <= best + spent + 1e-7 * (1.0 + best + spent)
+    assert spent <= p.lr**2 / (2.0 * p.lam * p.n) * (1.0 + 1e-9) + 1e-300
+
+
+@pytest.mark.parametrize("name", LIPSCHITZ)
+def test_constant_steps_of_every_loss_on_drawn_rows(name: str) -> None:
+    loss, rng = get_loss(name), np.random.default_rng(4)
+    X, y, H = rng.normal(size=(7, 3)), rng.normal(size=7), rng.normal(size=(3, 4))
+    y = np.where(y > 0.0, 1.0, -1.0) if loss.binary else y
+    lams, U = np.array([0.1, 0.2, 0.4, 0.8]), np.empty((7, 4))
+    drawn = TaskSet.from_list([(X, y)]).rows("resample", 5).drawn
+    visits = np.repeat(drawn[:, None], 4, axis=1)
+    drawn_gram_pass(X @ X.T, X @ H, y, visits, lams, loss.form, True, U)
+    for q, lam in enumerate(lams):
+        naive = constant_steps(X[drawn], y[drawn], H[:, q], lam, name, loss.parameters[0])
+        np.testing.assert_allclose(U[:, q], np.bincount(drawn, naive.dual, 7), atol=1e-12)
+        options: dict[str, Any] = {"order": "resample", "random_state": 5}
+        W = task_weights([(X, y)], H[:, q], lam, name, "constant", **options)
+        np.testing.assert_allclose(W[0], naive.average, **TIGHT)
 
 
 @given(problems())
@@ -138,7 +220,7 @@ def test_drawn_rows_of_every_bias(loss: str) -> None:
     X, H, lams = rng.normal(size=(7, 3)), rng.normal(size=(3, 4)), np.array([0.1, 0.2, 0.4, 0.8])
     y, drawn = np.where(rng.random(7) < 0.5, -1.0, 1.0), rng.integers(7, size=(7, 4))
     U = np.empty((7, 4))
-    drawn_gram_pass(X @ X.T, X @ H, y, drawn, lams, chosen.form, U)
+    drawn_gram_pass(X @ X.T, X @ H, y, drawn, lams, chosen.form, False, U)
     for q, rows in enumerate(drawn.T):
         visits = biased_sgd(X[rows], y[rows], H[:, q], lams[q], loss).dual
         np.testing.assert_allclose(U[:, q], np.bincount(rows, visits, minlength=7), atol=1e-12)
@@ -198,7 +280,7 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     tasks = TaskSet.from_list(
         [(rng.normal(size=(n, 4)), rng.normal(size=n)) for n in rng.integers(1, 9, 101)]
     )
-    for inner in ("sgd", "erm"):
+    for inner in INNER:
         one = task_weights(tasks, np.zeros(4), 0.1, inner=inner)
         for jobs in (2, 5, -1):
             many = task_weights(tasks, np.zeros(4), 0.1, inner=inner, n_jobs=jobs)
