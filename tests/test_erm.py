@@ -178,13 +178,17 @@ def test_the_gap_of_large_squares_is_not_lost(n: int, d: int, solver: str, size:
 
 def test_repeated_rows_and_tiny_reg_are_refined() -> None:
     rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(5, 6)), 8, axis=0)  # of rank 5 in 6 columns
-    y = rng.normal(size=40)
-    for reg in (1e-6, 1e-9, 1e-12):
-        result = biased_erm(X, y, np.ones(6), reg, "squared")
+    tall = 100.0 * np.repeat(rng.normal(size=(5, 6)), 8, axis=0)  # of rank 5 in 6 columns
+    wide = np.repeat(rng.normal(size=(3, 40)), 2, axis=0)
+    for X in (tall, wide):
+        y, bias = rng.normal(size=len(X)), np.ones(X.shape[1])
+        result = biased_erm(X, y, bias, 1e-12, "squared")
         assert result.converged
-        pull = reg * (result.weights - 1.0)
-        np.testing.assert_allclose(pull, -X.T @ result.dual, rtol=0.0, atol=1e-12)
+        pull = 1e-12 * (result.weights - bias)
+        np.testing.assert_allclose(pull, -X.T @ result.dual, rtol=0.0, atol=1e-11)
+        with pytest.warns(ConvergenceWarning):  # beyond all digits, and yet no worse than h
+            result = biased_erm(1e4 * X, y, bias, 1e-10, "squared")
+        assert result.gap <= np.mean((1e4 * X @ bias - y) ** 2) / 2.0
 
 
 @pytest.mark.parametrize("reg", [1e-3, 1e-2, 0.1, 1.0])

@@ -45,9 +45,39 @@ def solve_squares(
     target: float,
     work: Workspace,
 ) -> tuple[float, int]:
-    """Fill `w` with the solution and `b` with its residuals; return the gap and the solves."""
+    """Fill `w` with the solution and `b` with its residuals; return the gap and the solves.
+
+    The system in the rows loses digits where those are nearly dependent and reg is tiny; that in
+    the weights then often does not.
+    """
     n, d = X.shape
-    by_rows, m = n < d, min(n, d)
+    gap, done = _solve(X, y, objective, h, w, b, target, n < d, work)
+    if gap > target and n < d <= len(work.rhs):
+        row_w, row_b = work.step, work.center[:n]
+        row_w[:], row_b[:] = w, b
+        other, more = _solve(X, y, objective, h, w, b, target, False, work)
+        done += more
+        if other < gap:
+            return other, done
+        w[:], b[:] = row_w, row_b
+    return gap, done
+
+
+@kernel
+def _solve(
+    X: FloatArray,
+    y: FloatArray,
+    objective: Objective,
+    h: Vector,
+    w: Vector,
+    b: Vector,
+    target: float,
+    by_rows: bool,
+    work: Workspace,
+) -> tuple[float, int]:
+    """Solve one of the systems, and once more for its residual as long as the gap falls."""
+    n, d = X.shape
+    m = n if by_rows else d
     point = b if by_rows else w
     best, best_w, best_b = math.inf, work.best_w, work.best_b[:n]
     w[:], b[:] = h, 0.0
@@ -59,7 +89,7 @@ def solve_squares(
         if done > 0 and gap <= target:
             return gap, done
         if done == 0:
-            _fill(X, n * objective.lam, work.system)
+            _fill(X, n * objective.lam, by_rows, work.system)
             factor_in_place(work.system, m)
         elif not gap < best:
             break
@@ -105,10 +135,10 @@ def _column_residual(
 
 
 @kernel
-def _fill(X: FloatArray, ridge: float, A: Matrix) -> None:
-    """The lower triangle of the smaller of the two systems."""
+def _fill(X: FloatArray, ridge: float, by_rows: bool, A: Matrix) -> None:
+    """The lower triangle of a system."""
     n, d = X.shape
-    if n < d:
+    if by_rows:
         for i in range(n):
             for k in range(i + 1):
                 A[i, k] = dot_rows(X, i, k)
