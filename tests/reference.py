@@ -345,3 +345,35 @@ def tuned_stream(
     for group in list(tasks):
         close(group, len(X))
     return Streamed(bias, own)
+
+
+class Normal(NamedTuple):
+    """What is known of a task's weights, and how likely its labels were."""
+
+    mean: Array
+    covariance: Array
+    log_likelihood: float
+
+
+def normal_posterior(X: Data, y: Data, h: Data, sigma: Array, noise: Array) -> Normal:
+    """Weights N(h, sigma) after labels ``X w`` plus noise of these variances, from the textbook."""
+    K = X @ sigma @ X.T + np.diag(noise)
+    gain = sigma @ X.T @ np.linalg.inv(K)
+    r = y - X @ h
+    quadratic = float(r @ np.linalg.solve(K, r))
+    density = -0.5 * (len(y) * np.log(2.0 * np.pi) + np.linalg.slogdet(K)[1] + quadratic)
+    return Normal(h + gain @ r, sigma - gain @ X @ sigma, density)
+
+
+def em_step(
+    tasks: Sequence[tuple[Data, Data]], h: Array, sigma: Array, noise: float
+) -> tuple[Array, Array, float]:
+    """One step of expectation-maximisation for the squared loss, full covariance, not shrunk."""
+    known = [normal_posterior(X, y, h, sigma, np.full(len(y), noise)) for X, y in tasks]
+    mean = np.mean([k.mean for k in known], axis=0)
+    C = np.mean([np.outer(k.mean - mean, k.mean - mean) + k.covariance for k in known], axis=0)
+    squares = [
+        float(np.sum((y - X @ k.mean) ** 2) + np.trace(X @ k.covariance @ X.T))
+        for k, (X, y) in zip(known, tasks, strict=True)
+    ]
+    return mean, C, sum(squares) / sum(len(y) for _, y in tasks)

@@ -30,7 +30,7 @@ class Estimator(BaseEstimator):
 
     def _objective(self) -> Objective:
         """The checked parameters of the within-task algorithm."""
-        check_choice("inner", self.inner, [*INNER, "constant"])
+        check_choice("inner", self.inner, INNER)
         check_choice("predictor", self.predictor, list(PREDICTORS))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept: expected True or False, found {self.fit_intercept!r}")

@@ -52,9 +52,9 @@ class Loss:
     star_slope   u                          its derivative
     prox         eta, v                     ``argmin_u eta star(u) + (u - v)^2 / 2``
     prox_slope   eta, u                     the prox's derivative in v where its value is u
-    quadratic    mean, variance             omega, t and c with
-                                            ``phi(s) <= omega (s - t)^2 / 2 + c``, as tight as
-                                            may be for an s of that mean and variance
+    quadratic    mean, variance             omega, t and c of the parabola
+                                            ``omega (s - t)^2 / 2 + c`` that stands for phi
+                                            where s has that mean and variance
     ============ ========================== ====================================================
 
     SGD needs `slope`, exact solutions need all but `quadratic`, the learned prior needs that.
@@ -73,6 +73,7 @@ class Loss:
 
     name: ClassVar[str]
     binary: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True  # whether parabolas are nowhere below the loss
     domain: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     @property
@@ -140,12 +141,14 @@ class Loss:
     def quadratic_form(
         self, mean: ArrayLike, variance: ArrayLike, target: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        r"""The parabola above the loss that is best for predictions of this mean and variance.
+        r"""The parabola that stands for the loss of a prediction of this mean and variance.
 
-        :math:`\omega > 0`, :math:`\tau` and c, elementwise, with
-        :math:`\ell(z, y) \le \frac\omega2(z - \tau)^2 + c` for all z; the expectation of the
-        right side is as small as it gets among parabolas that touch the loss at a point, or at
-        two points opposite to each other.
+        :math:`\omega > 0`, :math:`\tau` and c of :math:`\frac\omega2(z - \tau)^2 + c`,
+        elementwise. For all losses but the logistic one it is nowhere below the loss and
+        touches it, at two points opposite to each other, such that its expectation is as small
+        as it gets: learning with it raises a lower bound of the likelihood. For the logistic
+        loss it is the one that has the loss's expectation and the slopes of that in mean and
+        variance: learning with it finds the best normal distribution for a task's weights.
 
         Examples
         --------

@@ -21,6 +21,7 @@ class Step(NamedTuple):
     image: Vector
     sure: Callable[[], Vector]  # another image, nearer, and surely no worse than the point
     value: float  # of the point
+    left: float  # what there may be left to gain, where gains do not tell
     gain_over: Callable[[Step], float]  # what is gained by going here from there
     state: Any  # what else the map left behind, for the next time it is taken
 
@@ -31,24 +32,28 @@ def climb(
     """Repeat a map until it hardly makes points better.
 
     Of the last points and their images, that mixture is taken whose step would be the shortest.
-    If nothing is gained by it, the image of the last point is, and then its sure image. Returns
-    the last step, how often the map was taken, and whether two steps in turn gained less than
-    `tol`.
+    If nothing is gained by it, the image of the last point is, and then its sure image; and after
+    that as many images without a mixture as mixtures have failed in turn. Returns the last step,
+    how often the map was taken, and whether two steps in turn gained less than `tol`.
     """
     best, done, small = take(start, state), 1, 0
     points, images = [best.point], [best.image]
+    failed = plain = 0
     while done < max_iter and small < 2:
-        mixed = _mixture(points, images)
+        mixed = None if plain else _mixture(points, images)
+        plain = max(plain - 1, 0)
         step, done = take(best.image if mixed is None else mixed, best.state), done + 1
         gain = step.gain_over(best)
-        if not gain >= 0.0 and mixed is not None:
-            points, images = [], []
-            step, done = take(best.image, best.state), done + 1
-            gain = step.gain_over(best)
+        if mixed is not None:
+            failed = 0 if gain >= 0.0 else failed + 1
+            if failed:
+                points, images, plain = [], [], failed
+                step, done = take(best.image, best.state), done + 1
+                gain = step.gain_over(best)
         if not gain >= 0.0:
             step, done = take(best.sure(), best.state), done + 1
             gain = step.gain_over(best)
-        small = small + 1 if abs(gain) < tol else 0
+        small = small + 1 if max(abs(gain), step.left) < tol else 0
         best = step
         points, images = [*points, best.point][-MEMORY:], [*images, best.image][-MEMORY:]
     return best, done, small == 2

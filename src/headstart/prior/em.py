@@ -116,9 +116,13 @@ class Learning:
             effects = start.effects + shape.outward(spread, shape.told(0.0 * V), moved)
             return self._point(effects, shape.plain_step(spread, told, gone, self.shrink), b)
 
+        left = 0.0 if self.loss.bounded else T * float(np.mean(np.square(image - point)))
+
         def gain_over(other: Step) -> float:
             # Shrinking pulls toward the diagonal of the moment, which no function has for its
             # gradient: what counts is the work done on the way, by the mean of both ends' pulls.
+            if not self.loss.bounded:
+                return other.left - left
             there = other.state.spread
             pull: float = sum(
                 self.shape.penalty(spread, at) - self.shape.penalty(there, at)
@@ -126,7 +130,7 @@ class Learning:
             )
             return value - other.value + 0.5 * self.shrink * T * pull
 
-        return Step(point, image, sure, value, gain_over, State(now, spread))
+        return Step(point, image, sure, value, left, gain_over, State(now, spread))
 
 
 def learn(

@@ -12,7 +12,8 @@ from headstart.ids import hash_ids
 from headstart.losses import Loss, get_loss
 from headstart.posterior.evidence import Evidence
 from headstart.posterior.gather import evidence_of
-from headstart.prior.em import Learned, learn
+from headstart.posterior.state import Start
+from headstart.prior.em import learn
 from headstart.prior.posterior import row_weights
 from headstart.prior.prior import METRICS, Prior, check_side
 from headstart.prior.summaries import Summaries, smallest
@@ -117,7 +118,8 @@ def learn_prior(
             f"learn_prior: the likelihood still rises after {passes} passes; raise max_iter or tol",
             ConvergenceWarning,
         )
-    return _in_users_units(found, columns, units, chosen, shape)
+    start = _from_side_units(found.start, units)
+    return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
 
 
 def chosen_metric(metric: str, width: int) -> str:
@@ -175,26 +177,11 @@ def _refuse(sample_weight: ArrayLike | None) -> None:
         raise ValueError("sample_weight: expected None with Summaries or a dataset; add takes it")
 
 
-def _in_users_units(
-    found: Learned, columns: Columns, units: Columns | None, loss: Loss, metric: str
-) -> Prior:
-    start = found.start
+def _from_side_units(start: Start, units: Columns | None) -> Start:
+    """Starts by what is known of tasks in the units in which it came."""
+    if units is None:
+        return start
     effects = start.effects.copy()
-    if units is not None:  # of what is known of tasks
-        effects[:, 1:] /= units.scale
-        effects[:, 0] -= effects[:, 1:] @ units.centre
-    whole = start.covariance
-    sigma = np.diag(start.variances) if len(whole) == 0 else whole
-    return Prior(
-        columns.weights(effects[:, 0]),
-        columns.covariance(sigma),
-        start.noise,
-        loss,
-        metric,
-        columns.intercept,
-        columns.matrix @ effects[:, 1:] if units is not None else None,
-        columns,
-        found.n_iter,
-        found.converged,
-        start._replace(effects=effects),
-    )
+    effects[:, 1:] /= units.scale
+    effects[:, 0] -= effects[:, 1:] @ units.centre
+    return start._replace(effects=effects)

@@ -37,7 +37,7 @@ class Posteriors(NamedTuple):
     covariance: FloatArray | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Prior:
     r"""Where tasks start, how far and in which directions they go, and how noisy a row is.
 
@@ -69,7 +69,11 @@ class Prior:
         A task of which s is known starts from ``bias + side_effects @ s``.
     columns : Columns, optional
         The units in which sums are taken, so that few digits are lost.
+
+    Attributes
+    ----------
     n_iter, converged : passes it took to learn this, and whether the likelihood had settled
+    standard : this prior in the units of `columns`, as kernels see it
 
     Examples
     --------
@@ -83,62 +87,71 @@ class Prior:
 
     bias: Vector
     covariance: Matrix
-    noise: float = 1.0
-    loss: Loss = field(default_factory=lambda: get_loss("squared"))
-    metric: str = "full"
-    intercept: bool = False
-    side_effects: Matrix | None = None
-    columns: Columns | None = field(default=None, repr=False)
-    n_iter: int = 0
-    converged: bool = True
-    standard: Start | None = field(default=None, repr=False)
+    noise: float
+    loss: Loss
+    metric: str
+    intercept: bool
+    side_effects: Matrix | None
+    n_iter: int
+    converged: bool
+    columns: Columns = field(repr=False)
+    standard: Start = field(repr=False)
 
-    def __post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
+    def __init__(
+        self,
+        bias: ArrayLike,
+        covariance: ArrayLike,
+        noise: float = 1.0,
+        loss: str | Loss = "squared",
+        metric: str = "full",
+        intercept: bool = False,
+        side_effects: ArrayLike | None = None,
+        columns: Columns | None = None,
+    ) -> None:
+        h, chosen = check_bias("bias", bias, np.size(bias)), get_loss(loss)
+        chosen.check_inner("posterior")
+        b = check_number("noise", noise, above=0.0)
+        if chosen.binary and b != 1.0:
+            raise ValueError(
+                f"noise: expected 1 with the {chosen.name} loss, found {b:g}; see covariance"
+            )
+        sigma = _as_covariance(covariance, h.size)
+        G = None
+        if side_effects is not None:
+            G = as_floats("side_effects", side_effects, 2).astype(np.float64)
+            if len(G) != h.size:
+                raise ValueError(f"side_effects: expected {h.size} rows, found {len(G)}")
+        if columns is None:
+            d = h.size - intercept
+            scale = 1.0 / np.sqrt(np.diag(sigma)[:d])
+            columns = Columns(np.zeros(d), scale, 0.0, intercept)
+        self._put(
+            bias=h, covariance=sigma, noise=b, loss=chosen,
+            metric=check_choice("metric", metric, METRICS), intercept=intercept, side_effects=G,
+            n_iter=0, converged=True, columns=columns,
+        )  # fmt: skip
+        self._put(standard=_in_standard_units(self))
+
+    def _put(self, **values: object) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
-        put("loss", get_loss(self.loss))
-        self.loss.check_inner("posterior")
-        check_choice("metric", self.metric, METRICS)
-        put("noise", check_number("noise", self.noise, above=0.0))
-        if self.loss.binary and self.noise != 1.0:
-            raise ValueError(f"noise: expected 1 with the {self.loss.name} loss, see covariance")
-        put("bias", check_bias("bias", self.bias, np.size(self.bias)))
-        put("covariance", _as_covariance(self.covariance, self.bias.size))
-        put("side_effects", self._checked_effects())
-        if self.columns is None:
-            d = self.n_features
-            scale = 1.0 / np.sqrt(np.diag(self.covariance)[:d])
-            put("columns", Columns(np.zeros(d), scale, 0.0, self.intercept))
-        if self.standard is None:
-            put("standard", self._in_standard_units())
-
-    def _checked_effects(self) -> Matrix | None:
-        if self.side_effects is None:
-            return None
-        effects = as_floats("side_effects", self.side_effects, 2).astype(np.float64)
-        if len(effects) != self.bias.size:
-            raise ValueError(f"side_effects: expected {self.bias.size} rows, found {len(effects)}")
-        return effects
-
-    def _in_standard_units(self) -> Start:
-        columns = self.units
-        effects = np.empty((self.bias.size, self.n_side + 1))
-        effects[:, 0] = columns.standard(self.bias)
-        if self.side_effects is not None:
-            moved = columns.standard((self.bias[:, None] + self.side_effects).T).T
-            effects[:, 1:] = moved - effects[:, :1]
-        sigma = columns.standard_covariance(self.covariance)
-        variances = np.diag(sigma).copy()
-        if np.count_nonzero(sigma) == variances.size:
-            precision = packed(np.diag(1.0 / variances))
-            log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
-        else:
-            values, Q = np.linalg.eigh(sigma)
-            if values[0] <= 0.0:
-                raise ValueError("covariance: expected a positive definite matrix")
-            precision, log_det = packed((Q / values) @ Q.T), float(np.log(values).sum())
-        return Start(effects, variances, sigma, precision, log_det, self.noise)
+    @classmethod
+    def learned(
+        cls, start: Start, columns: Columns, loss: Loss, metric: str, n_iter: int, converged: bool
+    ) -> Prior:
+        """The prior that was found in these units."""
+        h, G = start.effects[:, 0], start.effects[:, 1:]
+        whole = start.covariance
+        sigma = np.diag(start.variances) if len(whole) == 0 else whole
+        prior = cls.__new__(cls)
+        prior._put(
+            bias=columns.weights(h), covariance=columns.covariance(sigma), noise=start.noise,
+            loss=loss, metric=metric, intercept=columns.intercept,
+            side_effects=columns.matrix @ G if G.size else None,
+            n_iter=n_iter, converged=converged, columns=columns, standard=start,
+        )  # fmt: skip
+        return prior
 
     @property
     def n_features(self) -> int:
@@ -150,23 +163,9 @@ class Prior:
         """How many numbers are known of a task."""
         return 0 if self.side_effects is None else int(self.side_effects.shape[1])
 
-    @property
-    def units(self) -> Columns:
-        """The units in which sums are taken."""
-        if self.columns is None:
-            raise TypeError("columns: expected those that are made with a prior")
-        return self.columns
-
-    @property
-    def start_in_units(self) -> Start:
-        """This prior in those units, as kernels see it."""
-        if self.standard is None:
-            raise TypeError("standard: expected that which is made with a prior")
-        return self.standard
-
     def start(self, side: ArrayLike | None = None) -> Vector:
         """The weights a task starts from; `side` is what is known of it."""
-        return self.units.weights(self.start_in_units.effects @ self.known(side, 1)[0])
+        return self.columns.weights(self.standard.effects @ self.known(side, 1)[0])
 
     def posterior(
         self,
@@ -180,7 +179,7 @@ class Prior:
         Exact for the squared loss; for the others the quadratic forms are those of the posterior
         itself. The order of rows does not matter.
         """
-        known, start, rows = self.known(side, 1), self.start_in_units, self._rows
+        known, start, rows = self.known(side, 1), self.standard, self._rows
         if X is None or y is None:
             whole = start.covariance
             spread = np.diag(start.variances) if len(whole) == 0 else whole
@@ -190,17 +189,17 @@ class Prior:
         used = weight > 0.0
         inputs, labels, weight = inputs[used], labels[used], weight[used]
         cut = np.array([0, len(labels)])
-        e = evidence_of(inputs, labels, cut, self.units, self.loss, known[:, 1:], weight)
+        e = evidence_of(inputs, labels, cut, self.columns, self.loss, known[:, 1:], weight)
         return self.posterior_of(e, inputs)
 
     def posterior_of(self, e: Evidence, like: FloatArray | None = None) -> Posterior:
         """What is known of one task after what it has shown."""
-        W, V, _ = posteriors(e, self.start_in_units, self.loss, covariance=True)
+        W, V, _ = posteriors(e, self.standard, self.loss, covariance=True)
         return Posterior.of(self._rows, W[0], unpacked(V[0]), like)
 
     @property
     def _rows(self) -> Rows:
-        return Rows(self.units, self.loss, self.noise)
+        return Rows(self.columns, self.loss, self.noise)
 
     def posteriors(
         self,
@@ -220,8 +219,8 @@ class Prior:
                [1. ]])
         """
         e, kept = self._evidence(tasks, side)
-        jobs, columns = check_jobs(n_jobs), self.units
-        W, V, _ = posteriors(e, self.start_in_units, self.loss, covariance=covariance, n_jobs=jobs)
+        jobs, columns = check_jobs(n_jobs), self.columns
+        W, V, _ = posteriors(e, self.standard, self.loss, covariance=covariance, n_jobs=jobs)
         spread: FloatArray | None = None
         if covariance:
             spread = columns.covariance(unpacked(V)).astype(kept)
@@ -241,7 +240,7 @@ class Prior:
         -1.5155
         """
         e, _ = self._evidence(tasks, side)
-        start, loss, way = self.start_in_units, self.loss, plan(e)
+        start, loss, way = self.standard, self.loss, plan(e)
         moments = first_moments(e, start, loss)
         settle(e, way, start, loss, moments)
         return take_pass(e, way, start, loss, moments).log_likelihood(start, loss, e.n_rows)
@@ -254,7 +253,7 @@ class Prior:
             )
         self.loss.check_labels(task_set.y, task_set.place)
         X, y, offsets, known = (*task_set.rows()[:3], self.known(side, len(task_set)))
-        e = evidence_of(X, y, offsets, self.units, self.loss, known[:, 1:])
+        e = evidence_of(X, y, offsets, self.columns, self.loss, known[:, 1:])
         return e, task_set.X.dtype.type
 
     def known(self, side: ArrayLike | None, count: int) -> Matrix:
@@ -269,9 +268,34 @@ class Prior:
         return known
 
 
+def _in_standard_units(prior: Prior) -> Start:
+    """A prior in the units of its columns, as kernels see it."""
+    columns, h, G = prior.columns, prior.bias, prior.side_effects
+    effects = np.empty((h.size, prior.n_side + 1))
+    effects[:, 0] = columns.standard(h)
+    if G is not None:
+        effects[:, 1:] = columns.standard((h[:, None] + G).T).T - effects[:, :1]
+    sigma = columns.standard_covariance(prior.covariance)
+    variances = np.diag(sigma).copy()
+    if np.count_nonzero(sigma) == variances.size:
+        precision = packed(np.diag(1.0 / variances))
+        log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
+    else:
+        values, Q = np.linalg.eigh(sigma)
+        if values[0] <= 0.0:
+            raise ValueError("covariance: expected a positive definite matrix")
+        precision, log_det = packed((Q / values) @ Q.T), float(np.log(values).sum())
+    return Start(effects, variances, sigma, precision, log_det, prior.noise)
+
+
 def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
     """What is known of tasks, a row of numbers for each."""
-    given = as_floats("side", np.asarray(side).reshape(count, -1), 2)
+    table = np.asarray(side)
+    if table.size == 0 or table.size % count or (table.ndim > 1 and len(table) != count):
+        raise ValueError(
+            f"side: expected a row of numbers for each of {count} tasks, found shape {table.shape}"
+        )
+    given = as_floats("side", table.reshape(count, -1), 2)
     if width is not None and given.shape[1] != width:
         raise ValueError(f"side: expected {width} numbers for each task, found {given.shape[1]}")
     return given.astype(np.float64)
@@ -285,7 +309,7 @@ def _as_covariance(value: ArrayLike, k: int) -> Matrix:
     matrix = np.diag(floats) if floats.ndim == 1 else floats
     if matrix.shape != (k, k):
         raise ValueError(f"covariance: expected shape ({k}, {k}), found {given.shape}")
-    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0):
+    if np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
         raise ValueError("covariance: expected a symmetric matrix")
     if not (np.diag(matrix) > 0.0).all():
         raise ValueError("covariance: expected a positive definite matrix")

@@ -32,6 +32,7 @@ Matrix = NDArray[np.float64]
 
 FLOOR = 1e-8  # of a variance, as a share of the largest and of what rows can tell
 EMPTY = 1e-12  # told of a direction in which there are no rows
+ROUNDING = 1e-10  # of eigenvalues, as a share of the largest
 
 
 class Spread(NamedTuple):
@@ -73,7 +74,7 @@ class Diagonal:
 
     def told(self, V: Vector) -> Vector:
         """P, from V in units of R."""
-        return np.asarray(1.0 - V + EMPTY)
+        return np.asarray(np.maximum(1.0 - V, 0.0) + EMPTY)
 
     def trace(self, P: Vector) -> float:
         """The sum of the diagonal."""
@@ -187,6 +188,6 @@ def _logarithm(S: Matrix) -> Matrix:
 
 
 def _power(S: Matrix, power: float) -> Matrix:
-    """A power of a symmetric matrix with no negative eigenvalue."""
+    """A power of a symmetric matrix whose eigenvalues, but for rounding, are positive."""
     values, Q = np.linalg.eigh(S)
-    return np.asarray((Q * np.maximum(values, 1e-300) ** power) @ Q.T)
+    return np.asarray((Q * np.maximum(values, ROUNDING * values[-1]) ** power) @ Q.T)

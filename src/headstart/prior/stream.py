@@ -191,7 +191,7 @@ def continue_prior(state: PriorState, tasks: Tasks) -> PriorState:
 def _opened(state: PriorState) -> PriorState:
     """The state with the prior of the first tasks, which are no longer needed."""
     prior = state.prior
-    start, columns = prior.start_in_units, prior.units
+    start, columns = prior.standard, prior.columns
     h = start.effects[:, 0].copy()
     C = np.diag(start.variances) if len(start.covariance) == 0 else start.covariance.copy()
     lost, noises = np.ones(1), state.noises

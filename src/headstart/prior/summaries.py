@@ -184,9 +184,9 @@ class Summaries:
         long = np.flatnonzero(count > keep)
         if isinstance(self.loss, Squared) or long.size == 0:
             return
-        columns = prior.units
+        columns = prior.columns
         e, order = self._evidence(long, columns)
-        _, _, moments = posteriors(e, prior.start_in_units, self.loss)
+        _, _, moments = posteriors(e, prior.standard, self.loss)
         sizes = np.diff(e.offsets)
         rank = np.arange(len(order)) - np.repeat(e.offsets[:-1], sizes)
         old = rank < np.repeat(sizes - keep, sizes)
@@ -264,7 +264,7 @@ class Summaries:
         if entity not in self._number:
             raise KeyError(f"ids: there is no entity {entity!r}")
         self._sum_up()
-        e, _ = self._evidence(np.array([self._number[entity]]), prior.units)
+        e, _ = self._evidence(np.array([self._number[entity]]), prior.columns)
         return prior.posterior_of(e._replace(side=prior.known(side, 1)))
 
     def evidence(
