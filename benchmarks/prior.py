@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from headstart import TaskSet, get_loss, learn_bias, learn_prior
 from headstart.prior.em import Learning
 from headstart.prior.learn import task_evidence
+from headstart.prior.shapes import Full
 
 Matrix = NDArray[np.float64]
 
@@ -53,8 +54,8 @@ def passes(tasks: TaskSet, n_jobs: int = 1) -> Callable[[], object]:
     """One pass over the tasks and one step of the prior, everything made ready before."""
     loss = get_loss("squared")
     e, _, _ = task_evidence(tasks, loss)
-    learning = Learning(e, loss, "full", None, n_jobs)
-    return lambda: learning.take(learning.first, learning.state)
+    learning = Learning(e, loss, Full(), n_jobs)
+    return lambda: learning.take(learning.first, learning.moments)
 
 
 def einsum_pass(tasks: TaskSet) -> Callable[[], object]:

@@ -95,7 +95,7 @@ def test_other_losses_keep_their_rows_until_they_settle(loss: str) -> None:
 def test_merging_is_adding(loss: str, intercept: bool) -> None:
     tasks = drawn(3, T=40, n=6, loss=loss)
     X, y, ids = shuffled(tasks, 2)
-    X = X + 100.0
+    X = X + 100.0 * intercept
     half = len(y) // 2
     options: Any = {"loss": loss, "fit_intercept": intercept}
     whole = added((X, y, ids), [], **options)

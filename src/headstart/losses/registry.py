@@ -60,7 +60,9 @@ def get_loss(loss: str | Loss) -> Loss:
 
 def _check_class(loss: type[Loss]) -> None:
     if not (isinstance(loss, type) and issubclass(loss, Loss)) or loss is Loss:
-        raise TypeError(f"loss: expected a subclass of Loss, found {loss!r}")
+        raise TypeError(
+            f"loss: expected a subclass of Loss, found {getattr(loss, '__name__', loss)}"
+        )
     if not hasattr(loss, "name"):
         raise TypeError(f"loss: {loss.__name__} has no name")
     if not hasattr(loss, "phi"):

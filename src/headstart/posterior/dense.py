@@ -18,7 +18,7 @@ from headstart.losses import Form
 from headstart.losses.many import quadratic_at
 from headstart.losses.scalar import SQUARED
 from headstart.posterior.evidence import Evidence, add_row
-from headstart.posterior.state import Moments, Out, Start, Sums
+from headstart.posterior.state import Moments, Out, Start, Sums, move
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -121,9 +121,7 @@ def update_moments(e: Evidence, t: int, V: Matrix, w: Vector, moments: Moments) 
             x = e.X[i, j]
             variance += x * (2.0 * total + V[0, place - 1] * x)
             mean += w[j] * x
-        variance = max(variance, 0.0)
-        change = max(change, abs(mean - moments.mean[i]) / math.sqrt(variance + 1e-300))
-        moments.mean[i], moments.variance[i] = mean, variance
+        change = max(change, move(moments, i, mean, max(variance, 0.0)))
     moments.change[t] = change
 
 

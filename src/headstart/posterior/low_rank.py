@@ -20,7 +20,7 @@ from headstart.losses import Form
 from headstart.losses.many import quadratic_at
 from headstart.losses.scalar import SQUARED
 from headstart.posterior.evidence import Evidence
-from headstart.posterior.state import Moments, Out, Start, Sums
+from headstart.posterior.state import Moments, Out, Start, Sums, move
 from headstart.tasks import longest
 
 Matrix = NDArray[np.float64]
@@ -152,10 +152,8 @@ def low_rank_pass(
                 mean = 0.0
                 for j in range(k):
                     mean += e.X[begin + a, j] * (h[j] + delta[j])
-                variance = _variance(K, n, a, noise[a], own)
-                moved = abs(mean - moments.mean[begin + a]) / math.sqrt(variance + 1e-300)
-                moments.change[t] = max(moments.change[t], moved)
-                moments.mean[begin + a], moments.variance[begin + a] = mean, variance
+                away = move(moments, begin + a, mean, _variance(K, n, a, noise[a], own))
+                moments.change[t] = max(moments.change[t], away)
 
 
 @kernel

@@ -59,11 +59,11 @@ def _chunks(tasks: Counts) -> list[Counts]:
 def first_moments(e: Evidence, start: Start, loss: Loss) -> Moments:
     """Predictions of every row as the prior has them; none where they are not needed."""
     if isinstance(loss, Squared):
-        return Moments(np.empty(0), np.empty(0), np.empty(0))
+        return Moments(np.empty(0), np.empty(0), np.empty(0), 1.0)
     starts = np.repeat(e.side @ start.effects.T, np.diff(e.offsets), axis=0)
     spread = e.X * start.variances if len(start.covariance) == 0 else e.X @ start.covariance
     mean, variance = (np.einsum("ij,ij->i", e.X, other) for other in (starts, spread))
-    return Moments(mean, variance, np.zeros(len(e.slot)))
+    return Moments(mean, variance, np.zeros(len(e.slot)), 1.0 if loss.bounded else 0.5)
 
 
 def take_pass(

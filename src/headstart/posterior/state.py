@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headstart._checks import Vector
+from headstart._jit import kernel
 
 Matrix = NDArray[np.float64]
 
@@ -34,11 +36,33 @@ class Start(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Mean and variance of the prediction for every row; by task, how far means moved last."""
+    """Predictions for every row, by which its quadratic form is chosen.
+
+    Attributes
+    ----------
+    mean, variance : of the prediction
+    change : by task, how far means last were from those of the posterior, in standard deviations
+    pace : the share of the way to the posterior's moments that is gone in one pass: all of it
+        where quadratic forms are bounds; otherwise half, since two forms may take turns
+    """
 
     mean: Vector
     variance: Vector
     change: Vector
+    pace: float
+
+    def copy(self) -> Moments:
+        """The same in memory of its own."""
+        return Moments(self.mean.copy(), self.variance.copy(), self.change.copy(), self.pace)
+
+
+@kernel
+def move(moments: Moments, i: int, mean: float, variance: float) -> float:
+    """Bring row i's moments nearer to those of the posterior; gives how far they were."""
+    away = abs(mean - moments.mean[i]) / math.sqrt(variance + 1e-300)
+    moments.mean[i] += moments.pace * (mean - moments.mean[i])
+    moments.variance[i] += moments.pace * (variance - moments.variance[i])
+    return float(away)
 
 
 class Sums(NamedTuple):

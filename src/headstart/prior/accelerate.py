@@ -15,14 +15,13 @@ FURTHEST = 20.0  # a mixture may be from the image, in any coordinate
 
 
 class Step(NamedTuple):
-    """A point, where the map takes it, and how good it is beside another."""
+    """A point, where the map takes it, and how good it is."""
 
     point: Vector
     image: Vector
-    sure: Callable[[], Vector]  # another image, nearer, and surely no worse than the point
+    sure: Callable[[], Vector] | None  # another image, nearer, and surely no worse than the point
     value: float  # of the point
-    left: float  # what there may be left to gain, where gains do not tell
-    gain_over: Callable[[Step], float]  # what is gained by going here from there
+    left: float  # what there may be left to gain, where values do not tell
     state: Any  # what else the map left behind, for the next time it is taken
 
 
@@ -32,27 +31,28 @@ def climb(
     """Repeat a map until it hardly makes points better.
 
     Of the last points and their images, that mixture is taken whose step would be the shortest.
-    If nothing is gained by it, the image of the last point is, and then its sure image; and after
-    that as many images without a mixture as mixtures have failed in turn. Returns the last step,
-    how often the map was taken, and whether two steps in turn gained less than `tol`.
+    If nothing is gained by it, the image of the last point is, and then its sure image, if there
+    is one; and after that as many images without a mixture as mixtures have failed in turn.
+    Returns the last step, how often the map was taken, and whether two steps in turn gained less
+    than `tol`.
     """
     best, done, small = take(start, state), 1, 0
     points, images = [best.point], [best.image]
     failed = plain = 0
     while done < max_iter and small < 2:
-        mixed = None if plain else _mixture(points, images)
+        mixed = None if plain or best.sure is None else _mixture(points, images)
         plain = max(plain - 1, 0)
         step, done = take(best.image if mixed is None else mixed, best.state), done + 1
-        gain = step.gain_over(best)
+        gain = step.value - best.value
         if mixed is not None:
             failed = 0 if gain >= 0.0 else failed + 1
             if failed:
                 points, images, plain = [], [], failed
                 step, done = take(best.image, best.state), done + 1
-                gain = step.gain_over(best)
-        if not gain >= 0.0:
+                gain = step.value - best.value
+        if best.sure is not None and not gain >= 0.0:
             step, done = take(best.sure(), best.state), done + 1
-            gain = step.gain_over(best)
+            gain = step.value - best.value
         small = small + 1 if max(abs(gain), step.left) < tol else 0
         best = step
         points, images = [*points, best.point][-MEMORY:], [*images, best.image][-MEMORY:]

@@ -5,6 +5,11 @@ by passes over the tasks (`posterior`), each followed by a step of the starts, t
 the noise. Sums over tasks are all it needs, so order does not matter. A task's start is
 :math:`B\varphi(s)`, with :math:`\varphi = (1, s)` and s what is known of the task; with nothing
 known B is the bias h.
+
+A full covariance is shrunk to the best diagonal one, D: with :math:`\nu` tasks added that were
+told whole and are spread as D, it is :math:`(1-\rho)C + \rho D` with
+:math:`\rho = \nu/(\nu + T)`. Shrinking to its own diagonal instead has no likelihood to rise,
+and where rows tell little of a task, the scale may run away.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from headstart.posterior.evidence import Evidence
 from headstart.posterior.passes import Plan, first_moments, plan, take_pass
 from headstart.posterior.state import Moments, Start
 from headstart.prior.accelerate import Step, climb
-from headstart.prior.shapes import Shape, Spread, shape_of
+from headstart.prior.shapes import Diagonal, Full, Shape, Spread
 
 Matrix = NDArray[np.float64]
 
@@ -32,19 +37,12 @@ SIDE_RIDGE = 1e-6  # of the mean squares of what is known of tasks
 
 
 class Learned(NamedTuple):
-    """A prior in standard units, its log-likelihood, and how it was reached."""
+    """A prior in standard units, how it was reached, and the moments of all rows under it."""
 
     start: Start
-    log_likelihood: float
     n_iter: int
     converged: bool
-
-
-class State(NamedTuple):
-    """What a pass leaves behind: the moments of all rows, and the covariance it was taken at."""
-
     moments: Moments
-    spread: Spread
 
 
 class Learning:
@@ -54,32 +52,26 @@ class Learning:
     covariance's shape, and the logarithm of the noise: none has a unit.
     """
 
-    def __init__(
-        self, e: Evidence, loss: Loss, metric: str, shrink: float | None, n_jobs: int
-    ) -> None:
-        self.e, self.loss, self.n_jobs = e, loss, n_jobs
+    def __init__(self, e: Evidence, loss: Loss, shape: Shape, n_jobs: int = 1) -> None:
+        self.e, self.loss, self.shape, self.n_jobs = e, loss, shape, n_jobs
         self.k, self.r = e.X.shape[1], e.side.shape[1]
         self.T, self.N = len(e.slot), e.n_rows
         self.way: Plan = plan(e)
-        self.shape: Shape = shape_of(metric)
-        self.shrink = _shrinkage(shrink, self.k, self.T) if metric == "full" else 0.0
         self.S = e.side.T @ e.side / self.T
         ridge = SIDE_RIDGE * np.diag(self.S)
         ridge[0] = 0.0
         self.inverse = np.linalg.inv(self.S + np.diag(ridge))
         effects, variance, noise, self.least_noise = first_guess(e, loss)
         self.unit = math.sqrt(variance)
-        variances = np.full(self.k, variance)
-        self.first = self._point(effects, self.shape.coordinates(variances), noise)
-        start, spread = self.prior(self.first)
-        self.state = State(first_moments(e, start, loss), spread)
+        self.first = self.point(effects, np.full(self.k, variance), noise)
+        self.moments = first_moments(e, self.prior(self.first)[0], loss)
+
+    def point(self, effects: Matrix, variances: Vector, noise: float) -> Vector:
+        """Where the prior of independent weights with these variances is."""
+        return self._point(effects, self.shape.coordinates(variances), noise)
 
     def _point(self, effects: Matrix, coordinates: Vector, noise: float) -> Vector:
         return np.concatenate([effects.ravel() / self.unit, coordinates, [math.log(noise)]])
-
-    def _start(self, effects: Matrix, spread: Spread, noise: float, *, precise: bool) -> Start:
-        precision = self.shape.precision(spread) if precise else np.empty(0)
-        return Start(effects, spread.variances, spread.covariance, precision, spread.log_det, noise)
 
     def prior(self, point: Vector, *, precise: bool | None = None) -> tuple[Start, Spread]:
         """The prior at a point; with its precision where tasks or the caller need it."""
@@ -88,49 +80,48 @@ class Learning:
         noise = max(math.exp(min(point[-1], 600.0)), self.least_noise)
         noise = 1.0 if self.loss.binary else noise
         spread = self.shape.covariance(point[cut:-1], noise * self.T / self.N)
-        precise = bool(self.way.dense) if precise is None else precise
-        return self._start(effects, spread, noise, precise=precise), spread
+        needed = bool(self.way.dense) if precise is None else precise
+        precision = self.shape.precision(spread) if needed else np.empty(0)
+        whole = spread.covariance
+        start = Start(effects, spread.variances, whole, precision, spread.log_det, noise)
+        return start, spread
 
-    def take(self, point: Vector, before: State) -> Step:
-        """One pass and one step."""
+    def take(self, point: Vector, before: Moments) -> Step:
+        """One pass and one step.
+
+        Where quadratic forms are not bounds, no likelihood is sure to rise: a point is the better
+        the less a step from it promises.
+        """
         start, spread = self.prior(point)
-        now = Moments(*(part.copy() for part in before.moments))
+        now = before.copy()
         sums = take_pass(self.e, self.way, start, self.loss, now, self.n_jobs)
         b, T, shape = start.noise, self.T, self.shape
         V, F = shape.inward(spread, sums.V / T, sums.F / T)
         gone, _ = shape.inward(spread, sums.D / T, sums.F)
         told = shape.told(V)
-        value = sums.log_likelihood(start, self.loss, self.N)
         if not self.loss.binary:
             lost = sums.at_start / b - sums.fit + T * (shape.trace(told) - shape.trace(gone))
             b = max(self.loss.fit_noise(max(0.5 * b * lost / self.N, 1e-300)), self.least_noise)
         moved = F @ self.inverse
         gone = gone - shape.outer(moved, F - 0.5 * moved @ self.S)  # about the new starts
-        image = self._point(
-            start.effects + shape.outward(spread, told, moved),
-            shape.step(spread, told, gone, self.shrink),
-            b,
-        )
+        effects = start.effects + shape.outward(spread, told, moved)
+        image = self._point(effects, shape.step(spread, told, gone), b)
+        if not self.loss.bounded:
+            promised = shape.promise(spread, told, gone) + shape.norm(told, moved)
+            left = T * min(promised, float(np.mean(np.square(image - point))))
+            return Step(point, image, None, -left, left, now)
 
         def sure() -> Vector:
             effects = start.effects + shape.outward(spread, shape.told(0.0 * V), moved)
-            return self._point(effects, shape.plain_step(spread, told, gone, self.shrink), b)
+            return self._point(effects, shape.plain_step(spread, told, gone), b)
 
-        left = 0.0 if self.loss.bounded else T * float(np.mean(np.square(image - point)))
+        value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(spread)
+        return Step(point, image, sure, value, 0.0, now)
 
-        def gain_over(other: Step) -> float:
-            # Shrinking pulls toward the diagonal of the moment, which no function has for its
-            # gradient: what counts is the work done on the way, by the mean of both ends' pulls.
-            if not self.loss.bounded:
-                return other.left - left
-            there = other.state.spread
-            pull: float = sum(
-                self.shape.penalty(spread, at) - self.shape.penalty(there, at)
-                for at in (spread, there)
-            )
-            return value - other.value + 0.5 * self.shrink * T * pull
-
-        return Step(point, image, sure, value, left, gain_over, State(now, spread))
+    def climb(self, first: Vector, moments: Moments, tol: float, max_iter: int) -> Learned:
+        """Take steps until the likelihood has settled."""
+        step, n_iter, converged = climb(self.take, first, moments, tol * self.T, max_iter)
+        return Learned(self.prior(step.point, precise=True)[0], n_iter, converged, step.state)
 
 
 def learn(
@@ -142,24 +133,27 @@ def learn(
     max_iter: int,
     n_jobs: int,
 ) -> Learned:
-    """The prior under which the rows are most likely."""
+    """The prior under which the rows are most likely, in that metric."""
     with _blas().limit(limits=1, user_api="blas"):  # small matrices are slower in threads
-        learning = Learning(e, loss, metric, shrink, n_jobs)
-        step, n_iter, converged = climb(
-            learning.take, learning.first, learning.state, tol * learning.T, max_iter
-        )
-        start = learning.prior(step.point, precise=True)[0]
-        return Learned(start, step.value, n_iter, converged)
+        if metric == "full" and shrink == 0.0:
+            learning = Learning(e, loss, Full(), n_jobs)
+            return learning.climb(learning.first, learning.moments, tol, max_iter)
+        learning = Learning(e, loss, Diagonal(same=metric == "isotropic"), n_jobs)
+        passes = max(max_iter - 1, 1) if metric == "full" else max_iter
+        found = learning.climb(learning.first, learning.moments, tol, passes)
+        if metric != "full":
+            return found
+        start, k, T = found.start, learning.k, learning.T
+        share = 2.0 * k / T if shrink is None else shrink / (1.0 - shrink)
+        learning.shape = Full(share, start.variances)
+        first = learning.point(start.effects, start.variances, start.noise)
+        full = learning.climb(first, found.moments, tol, max(max_iter - found.n_iter, 1))
+        return full._replace(n_iter=found.n_iter + full.n_iter)
 
 
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()  # looking for libraries takes as long as several passes
-
-
-def _shrinkage(shrink: float | None, k: int, T: int) -> float:
-    """Tasks that shrinking adds, over those there are: ``rho / (1 - rho)``."""
-    return 2.0 * k / T if shrink is None else shrink / (1.0 - shrink)
 
 
 def first_guess(e: Evidence, loss: Loss) -> tuple[Matrix, float, float, float]:

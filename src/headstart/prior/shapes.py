@@ -14,8 +14,8 @@ do for variance components, gives
 .. math:: \Sigma \leftarrow RMR^\top, \qquad M \bar P M = \overline{(u-\bar u)(u-\bar u)^\top} ,
 
 M being the geometric mean of :math:`\bar P^{-1}` and the right side; for one variance a factor
-:math:`\sqrt{\overline{u^2}/\bar p}`. Shrinking adds :math:`\nu` tasks that were told whole, and
-are spread as the diagonal of :math:`\Sigma`.
+:math:`\sqrt{\overline{u^2}/\bar p}`. Shrinking adds tasks that were told whole and are spread as a
+diagonal covariance D.
 """
 
 from __future__ import annotations
@@ -84,31 +84,49 @@ class Diagonal:
         """How far starts move that in units of R would by themselves go `moved`."""
         return np.asarray(moved * (np.sqrt(spread.variances) / told)[:, None])
 
+    def norm(self, told: Vector, moved: Matrix) -> float:
+        """About what that move gains, for each task."""
+        return 0.5 * float((moved**2 / told[:, None]).sum())
+
     def outer(self, a: Matrix, b: Matrix) -> Vector:
         """``a b^T + b a^T``, as much of it as there is in a sum of covariances."""
         return np.asarray(2.0 * np.einsum("ks,ks->k", a, b))
 
-    def step(self, spread: Spread, told: Vector, gone: Vector, shrink: float) -> Vector:
+    def step(self, spread: Spread, told: Vector, gone: Vector) -> Vector:
         """The coordinates after a step."""
-        del shrink  # a diagonal is what is shrunk to
         gone = np.maximum(gone, 0.0) + EMPTY
         factor = np.sqrt(gone.sum() / told.sum()) if self.same else np.sqrt(gone / told)
         return np.asarray(np.log(spread.variances * factor))
 
-    def plain_step(self, spread: Spread, told: Vector, gone: Vector, shrink: float) -> Vector:
+    def plain_step(self, spread: Spread, told: Vector, gone: Vector) -> Vector:
         """The coordinates after a step of expectation-maximisation."""
-        del shrink
         factor = np.maximum(1.0 - told + gone, EMPTY)
         return np.asarray(np.log(spread.variances * (factor.mean() if self.same else factor)))
 
-    def penalty(self, spread: Spread, at: Spread) -> float:
-        """None."""
-        del spread, at
+    def promise(self, spread: Spread, told: Vector, gone: Vector) -> float:
+        """About what a step of the covariance gains, for each task."""
+        del spread
+        if self.same:
+            told, gone = told.sum(keepdims=True), gone.sum(keepdims=True)
+        return 0.25 * float(((gone - told) ** 2 / told).sum())
+
+    def shrinking(self, spread: Spread) -> float:
+        """A diagonal is what others are shrunk to."""
+        del spread
         return 0.0
 
 
 class Full:
-    """Any covariance. Coordinates are its logarithm as a matrix."""
+    """Any covariance, shrunk to a diagonal one. Coordinates are its logarithm as a matrix.
+
+    Parameters
+    ----------
+    shrink : tasks that shrinking adds, over those there are
+    target : the variances of these
+    """
+
+    def __init__(self, shrink: float = 0.0, target: Vector | None = None) -> None:
+        self.shrink, self.target = shrink, np.zeros(1) if target is None else target
 
     def coordinates(self, variances: Vector) -> Vector:
         """Of a covariance with these variances."""
@@ -143,38 +161,46 @@ class Full:
         """How far starts move that in units of R would by themselves go `moved`."""
         return np.asarray((spread.Q * np.sqrt(spread.values)) @ np.linalg.solve(told, moved))
 
+    def norm(self, told: Matrix, moved: Matrix) -> float:
+        """About what that move gains, for each task."""
+        return 0.5 * float((moved * np.linalg.solve(told, moved)).sum())
+
     def outer(self, a: Matrix, b: Matrix) -> Matrix:
         """``a b^T + b a^T``."""
         return np.asarray(a @ b.T + b @ a.T)
 
-    def step(self, spread: Spread, told: Matrix, gone: Matrix, shrink: float) -> Vector:
+    def step(self, spread: Spread, told: Matrix, gone: Matrix) -> Vector:
         """The coordinates after a step."""
-        R, back = spread.Q * np.sqrt(spread.values), (spread.Q / np.sqrt(spread.values)).T
-        eye = np.eye(len(told))
-        told = told + shrink * eye
-        gone = gone + shrink * (back * spread.variances) @ back.T + EMPTY * eye
+        R = spread.Q * np.sqrt(spread.values)
+        told, gone = self._shrunk(spread, told, gone)
         root, inverse = _power(told, 0.5), _power(told, -0.5)
         M = inverse @ _power(root @ gone @ root, 0.5) @ inverse
         return _logarithm(R @ M @ R.T).ravel()
 
-    def plain_step(self, spread: Spread, told: Matrix, gone: Matrix, shrink: float) -> Vector:
-        """The coordinates after a step of expectation-maximisation."""
-        R = spread.Q * np.sqrt(spread.values)
-        C = R @ (np.eye(len(told)) - told + gone) @ R.T
-        return _logarithm((C + shrink * np.diag(spread.variances)) / (1.0 + shrink)).ravel()
+    def _shrunk(self, spread: Spread, told: Matrix, gone: Matrix) -> tuple[Matrix, Matrix]:
+        """With the added tasks."""
+        back, eye = (spread.Q / np.sqrt(spread.values)).T, np.eye(len(told))
+        more = self.shrink * (back * self.target) @ back.T
+        return told + self.shrink * eye, gone + more + EMPTY * eye
 
-    def penalty(self, spread: Spread, at: Spread) -> float:
-        """What one task told whole, and spread as the diagonal of `at`, adds to the likelihood."""
+    def promise(self, spread: Spread, told: Matrix, gone: Matrix) -> float:
+        """About what a step of the covariance gains, for each task."""
+        told, gone = self._shrunk(spread, told, gone)
+        return 0.25 * float(np.trace((gone - told) @ np.linalg.solve(told, gone - told)))
+
+    def plain_step(self, spread: Spread, told: Matrix, gone: Matrix) -> Vector:
+        """The coordinates after a step of expectation-maximisation."""
+        R, eye = spread.Q * np.sqrt(spread.values), np.eye(len(told))
+        C = R @ (eye - told + gone) @ R.T + self.shrink * (eye * self.target)
+        return _logarithm(C / (1.0 + self.shrink)).ravel()
+
+    def shrinking(self, spread: Spread) -> float:
+        """What the added tasks add to the log-likelihood, for each task there is."""
         inverse = (spread.Q**2 / spread.values).sum(axis=1)  # the diagonal of the precision
-        return -0.5 * float(spread.log_det + inverse @ at.variances)
+        return -0.5 * self.shrink * float(spread.log_det + (inverse * self.target).sum())
 
 
 Shape = Diagonal | Full
-
-
-def shape_of(metric: str) -> Shape:
-    """The shape of that name."""
-    return Full() if metric == "full" else Diagonal(same=metric == "isotropic")
 
 
 def _floored(logarithms: Vector, least: float) -> Vector:
