@@ -17,8 +17,9 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready
+bench: examples/data/ready
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/prior.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
 

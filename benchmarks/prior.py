@@ -1,4 +1,4 @@
-"""How fast the prior is learned, as ratios measured in one run: ``make prior`` prints the table."""
+"""How fast the prior is learned, as ratios measured in one run: part of ``make bench``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """How good the defaults are, and how often the diagnosis is right: ``make quality``.
 
-Errors of new tasks after the defaults, over those of the paper's fully validated grid on the
-same tasks; and verdicts over many draws of three worlds, 100 tasks of 16 rows each.
+Errors of new tasks under a learned prior (`prior_quality`); after the defaults, over those of the
+paper's fully validated grid on the same tasks; and verdicts over many draws of three worlds, 100
+tasks of 16 rows each.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import prior_quality
 from core import report
 
 from headstart import (
@@ -86,6 +88,7 @@ def real_tables() -> None:
 
 
 if __name__ == "__main__":
+    prior_quality.main()
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     for experiment in EXPERIMENTS.values():
         synthetic = experiment.has_mean

@@ -81,7 +81,7 @@ def test_where_little_is_left_unknown_the_posterior_is_the_exact_solution(loss: 
         )
     else:
         known = Prior(h, tiny * root @ root.T, noise=0.2 * tiny, loss=loss).posterior(X, y)
-    near = 0.03 if loss.bounded else 0.15  # the logistic loss's stand-in is within 0.015 of it
+    near = 0.03 if loss.bounded else 0.15  # the logistic loss has a stand-in
     np.testing.assert_allclose(known.weights, root @ exact.weights, atol=near)
 
 

@@ -45,7 +45,7 @@ def load_lenk(threshold: float | None = None) -> tuple[TaskSet, TaskSet]:
     shots, queries : TaskSet
         180 tasks of 8 and of 4 rows, 14 features.
     """
-    tables = _tables(_lenk_file())
+    tables = lenk_tables()
     shots = _tasks(tables["Traindata"], TRAINING, SHOTS, threshold)
     return shots, _tasks(tables["Testdata"], TESTING, TESTING, threshold)
 
@@ -58,7 +58,9 @@ def _tasks(table: np.ndarray, rows: int, first: int, threshold: float | None) ->
     return TaskSet.from_arrays(people[:, :-1], y, np.repeat(np.arange(PEOPLE), first))
 
 
-def _tables(path: Path) -> dict[str, Any]:
+def lenk_tables() -> dict[str, Any]:
+    """The tables of the survey's file as they are: "Traindata" and "Testdata", row by row."""
+    path = _lenk_file()
     found = sha256(path.read_bytes()).hexdigest()
     if found != LENK_SHA256:
         raise DataUnavailableError(

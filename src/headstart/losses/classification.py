@@ -141,7 +141,7 @@ class Logistic(Loss):
 
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
-        # The loss is within 0.015 of a corner smoothed by a normal distribution of width PROBIT,
+        # The loss is within 0.027 of a corner smoothed by a normal distribution of width PROBIT,
         # whose mean under another normal distribution has a closed form. The parabola has that
         # mean, and its slopes in mean and variance. Jaakkola and Jordan's bound, a parabola above
         # the loss, takes a fifth off the weights and loses whole variances: it is far above

@@ -6,10 +6,11 @@ the noise. Sums over tasks are all it needs, so order does not matter. A task's 
 :math:`B\varphi(s)`, with :math:`\varphi = (1, s)` and s what is known of the task; with nothing
 known B is the bias h.
 
-A full covariance is shrunk to the best diagonal one, D: with :math:`\nu` tasks added that were
-told whole and are spread as D, it is :math:`(1-\rho)C + \rho D` with
-:math:`\rho = \nu/(\nu + T)`. Shrinking to its own diagonal instead has no likelihood to rise,
-and where rows tell little of a task, the scale may run away.
+A diagonal covariance is shrunk to the best isotropic one, a full covariance to that diagonal one:
+with :math:`\nu` tasks added that were told whole and are spread as the simpler D, it is
+:math:`(1-\rho)C + \rho D` with :math:`\rho = \nu/(\nu + T)`. Shrinking a full covariance to its
+own diagonal instead has no likelihood to rise, and where rows tell little of a task, the scale
+may run away.
 """
 
 from __future__ import annotations
@@ -63,12 +64,15 @@ class Learning:
         self.inverse = np.linalg.inv(self.S + np.diag(ridge))
         effects, variance, noise, self.least_noise = first_guess(e, loss)
         self.unit = math.sqrt(variance)
-        self.first = self.point(effects, np.full(self.k, variance), noise)
+        self.first = self._point(effects, shape.coordinates(np.full(self.k, variance)), noise)
         self.moments = first_moments(e, self.prior(self.first)[0], loss)
 
-    def point(self, effects: Matrix, variances: Vector, noise: float) -> Vector:
-        """Where the prior of independent weights with these variances is."""
-        return self._point(effects, self.shape.coordinates(variances), noise)
+    def go_on(self, found: Learned, shape: Shape) -> None:
+        """Begin again at what was found, with another shape."""
+        start = found.start
+        self.shape, self.moments = shape, found.moments
+        coordinates = shape.coordinates(start.variances)
+        self.first = self._point(start.effects, coordinates, start.noise)
 
     def _point(self, effects: Matrix, coordinates: Vector, noise: float) -> Vector:
         return np.concatenate([effects.ravel() / self.unit, coordinates, [math.log(noise)]])
@@ -118,9 +122,9 @@ class Learning:
         value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(spread)
         return Step(point, image, sure, value, 0.0, now)
 
-    def climb(self, first: Vector, moments: Moments, tol: float, max_iter: int) -> Learned:
+    def climb(self, tol: float, max_iter: int) -> Learned:
         """Take steps until the likelihood has settled."""
-        step, n_iter, converged = climb(self.take, first, moments, tol * self.T, max_iter)
+        step, n_iter, converged = climb(self.take, self.first, self.moments, tol * self.T, max_iter)
         return Learned(self.prior(step.point, precise=True)[0], n_iter, converged, step.state)
 
 
@@ -133,22 +137,35 @@ def learn(
     max_iter: int,
     n_jobs: int,
 ) -> Learned:
-    """The prior under which the rows are most likely, in that metric."""
+    """The prior under which the rows are most likely, in that metric.
+
+    A shape that is shrunk begins where the simpler one it is shrunk to has ended.
+    """
     with _blas().limit(limits=1, user_api="blas"):  # small matrices are slower in threads
-        if metric == "full" and shrink == 0.0:
-            learning = Learning(e, loss, Full(), n_jobs)
-            return learning.climb(learning.first, learning.moments, tol, max_iter)
-        learning = Learning(e, loss, Diagonal(same=metric == "isotropic"), n_jobs)
-        passes = max(max_iter - 1, 1) if metric == "full" else max_iter
-        found = learning.climb(learning.first, learning.moments, tol, passes)
-        if metric != "full":
-            return found
-        start, k, T = found.start, learning.k, learning.T
-        share = 2.0 * k / T if shrink is None else shrink / (1.0 - shrink)
-        learning.shape = Full(share, start.variances)
-        first = learning.point(start.effects, start.variances, start.noise)
-        full = learning.climb(first, found.moments, tol, max(max_iter - found.n_iter, 1))
-        return full._replace(n_iter=found.n_iter + full.n_iter)
+        stages: list[type[Diagonal | Full]] = [Diagonal, Full] if metric == "full" else [Diagonal]
+        if metric == "isotropic":
+            return Learning(e, loss, Diagonal(same=True), n_jobs).climb(tol, max_iter)
+        if shrink == 0.0:
+            return Learning(e, loss, stages[-1](), n_jobs).climb(tol, max_iter)
+        learning = Learning(e, loss, Diagonal(same=True), n_jobs)
+        found = learning.climb(tol, max(max_iter - len(stages), 1))
+        for stage in stages:
+            share = _share(stage, learning.k, learning.T)
+            if shrink is not None:
+                share = shrink / (1.0 - shrink) if stage is stages[-1] else 0.0
+            learning.go_on(found, stage(share, found.start.variances))
+            more = learning.climb(tol, max(max_iter - found.n_iter, 1))
+            found = more._replace(n_iter=found.n_iter + more.n_iter)
+        return found
+
+
+def _share(shape: type[Diagonal | Full], k: int, T: int) -> float:
+    """Tasks that shrinking adds, over those there are.
+
+    They make up for what there is more to learn: nothing tells variances, let alone covariances,
+    of more columns than there are tasks.
+    """
+    return (2.0 if shape is Full else 0.25) * k * (1.0 + k / T) / T
 
 
 @cache

@@ -64,8 +64,10 @@ def learn_prior(
         Whether a column of ones is added, with a start and a variance of its own. With
         `Summaries`, as they have it.
     shrink : float, optional
-        A full covariance is :math:`(1-\rho)C + \rho D`, with D the best diagonal one;
-        :math:`\rho` is :math:`2k/(2k + T)` for k columns and T tasks if it is not given.
+        A covariance C is :math:`(1-\rho)C + \rho D`, with D the best of the next simpler shape;
+        0 for the most likely covariance. By default both a diagonal and a full one are shrunk,
+        :math:`\rho = \nu/(\nu + T)` with :math:`\nu = \frac k4(1+\frac kT)` and
+        :math:`2k(1+\frac kT)` for k columns and T tasks.
     max_tasks : int, optional
         Where there are more, those with the smallest hash of their id are used: the same ones
         in any order and from any file. None for all.

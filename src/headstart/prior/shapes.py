@@ -46,12 +46,15 @@ class Spread(NamedTuple):
 
 
 class Diagonal:
-    """Independent weights, each with its variance, or all with the same one.
+    """Independent weights, each with its variance, shrunk to a common one; or all with the same.
 
-    Coordinates are the logarithms of the variances.
+    Coordinates are the logarithms of the variances. Parameters are as in `Full`.
     """
 
-    def __init__(self, *, same: bool) -> None:
+    def __init__(
+        self, shrink: float = 0.0, target: Vector | None = None, *, same: bool = False
+    ) -> None:
+        self.shrink, self.target = shrink, np.zeros(1) if target is None else target
         self.same = same
 
     def coordinates(self, variances: Vector) -> Vector:
@@ -94,26 +97,30 @@ class Diagonal:
 
     def step(self, spread: Spread, told: Vector, gone: Vector) -> Vector:
         """The coordinates after a step."""
-        gone = np.maximum(gone, 0.0) + EMPTY
-        factor = np.sqrt(gone.sum() / told.sum()) if self.same else np.sqrt(gone / told)
-        return np.asarray(np.log(spread.variances * factor))
+        told, gone = self._shrunk(spread, told, gone)
+        return np.asarray(np.log(spread.variances * np.sqrt(gone / told)))
+
+    def _shrunk(self, spread: Spread, told: Vector, gone: Vector) -> tuple[Vector, Vector]:
+        """With the added tasks; summed, if all variances are the same."""
+        told = told + self.shrink
+        gone = np.maximum(gone, 0.0) + self.shrink * self.target / spread.variances + EMPTY
+        return (told.sum(), gone.sum()) if self.same else (told, gone)
 
     def plain_step(self, spread: Spread, told: Vector, gone: Vector) -> Vector:
         """The coordinates after a step of expectation-maximisation."""
-        factor = np.maximum(1.0 - told + gone, EMPTY)
-        return np.asarray(np.log(spread.variances * (factor.mean() if self.same else factor)))
+        factor = 1.0 - told + gone
+        factor = np.full(factor.size, factor.mean()) if self.same else factor
+        C = spread.variances * np.maximum(factor, EMPTY) + self.shrink * self.target
+        return np.asarray(np.log(C / (1.0 + self.shrink)))
 
     def promise(self, spread: Spread, told: Vector, gone: Vector) -> float:
         """About what a step of the covariance gains, for each task."""
-        del spread
-        if self.same:
-            told, gone = told.sum(keepdims=True), gone.sum(keepdims=True)
-        return 0.25 * float(((gone - told) ** 2 / told).sum())
+        told, gone = self._shrunk(spread, told, gone)
+        return 0.25 * float(np.sum((gone - told) ** 2 / told))
 
     def shrinking(self, spread: Spread) -> float:
-        """A diagonal is what others are shrunk to."""
-        del spread
-        return 0.0
+        """What the added tasks add to the log-likelihood, for each task there is."""
+        return -0.5 * self.shrink * float(spread.log_det + (self.target / spread.variances).sum())
 
 
 class Full:
