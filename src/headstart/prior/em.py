@@ -149,12 +149,13 @@ def learn(
             return Learning(e, loss, stages[-1](), n_jobs).climb(tol, max_iter)
         learning = Learning(e, loss, Diagonal(same=True), n_jobs)
         found = learning.climb(tol, max(max_iter - len(stages), 1))
-        for stage in stages:
+        for number, stage in enumerate(stages, 1):
             share = _share(stage, learning.k, learning.T)
             if shrink is not None:
                 share = shrink / (1.0 - shrink) if stage is stages[-1] else 0.0
             learning.go_on(found, stage(share, found.start.variances))
-            more = learning.climb(tol, max(max_iter - found.n_iter, 1))
+            passes = max_iter - found.n_iter - (len(stages) - number)
+            more = learning.climb(tol, max(passes, 1))
             found = more._replace(n_iter=found.n_iter + more.n_iter)
         return found
 
