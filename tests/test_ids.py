@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from headstart.ids import IdIndex, encode, read_ids
+from headstart.ids import IdIndex, encode, hash_ids, read_ids
 
 COLUMNS = {
     "integers": [3, 1, 3, 2],
@@ -75,3 +75,26 @@ def test_adding_keeps_positions() -> None:
 def test_unhashable_ids() -> None:
     with pytest.raises(TypeError, match="groups: expected hashable ids"):
         read_ids("groups", [[1], [2]])
+
+
+def test_hashes_are_those_of_the_id_and_not_of_its_type() -> None:
+    small, wide, floats = (np.array([3, 7, 200], kind) for kind in (np.int16, np.uint64, float))
+    np.testing.assert_array_equal(hash_ids(small), hash_ids(wide))
+    np.testing.assert_array_equal(hash_ids(small), hash_ids(floats))
+    np.testing.assert_array_equal(hash_ids(small), hash_ids(small.astype(object)))
+    words = np.array(["a", "bc"])
+    np.testing.assert_array_equal(hash_ids(words), hash_ids(words.astype(object)))
+    assert hash_ids(np.array(["3"]))[0] != hash_ids(np.array([3]))[0]
+
+
+def test_hashes_never_change() -> None:
+    """A sample chosen by them must be the same in every release, on every machine."""
+    numbers, word = hash_ids(np.array([0, 1, -1])), hash_ids(np.array(["a"]))
+    assert numbers.tolist() == [16294208416658607535, 10451216379200822465, 16490336266968443936]
+    assert word.tolist() == [16860193610431497119]
+
+
+def test_hashes_are_spread_evenly() -> None:
+    for ids in (np.arange(20_000), np.array([f"user {i}" for i in range(20_000)])):
+        share = np.bincount((hash_ids(ids) >> np.uint64(60)).astype(int), minlength=16) / 20_000
+        assert np.abs(share - 1.0 / 16.0).max() < 0.01

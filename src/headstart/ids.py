@@ -124,20 +124,28 @@ def id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
 
 
 def hash_ids(ids: Ids) -> NDArray[np.uint64]:
-    """A number for each id that looks random, and is the same on every machine and in every run."""
+    """A number for each id that looks random, and is the same on every machine and in every run.
+
+    Ids that are equal have the same, whatever the type of their column.
+    """
     if ids.dtype.kind in "iub":
         return _mixed(ids.astype(np.int64, copy=False).view(np.uint64))
-    if ids.dtype.kind == "f" and np.all(np.isfinite(ids) & (np.abs(ids) < 2.0**53)):
-        whole = ids.astype(np.int64)
-        if np.array_equal(whole, ids):  # numbers that are equal are the same id
-            return _mixed(whole.view(np.uint64))
-    digests = (blake2b(_text(key), digest_size=8).digest() for key in ids.tolist())
-    return np.frombuffer(b"".join(digests), np.uint64)
+    plain = ids.astype("datetime64[us]") if ids.dtype.kind == "M" else ids
+    keys = plain.tolist()
+    whole = np.array([_is_whole(key) for key in keys], np.bool_)
+    hashes = np.empty(len(keys), np.uint64)
+    numbers = [int(key) for key, number in zip(keys, whole, strict=True) if number]
+    hashes[whole] = _mixed(np.array(numbers, np.int64).view(np.uint64))
+    texts = [repr(key).encode() for key, number in zip(keys, whole, strict=True) if not number]
+    digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
+    hashes[~whole] = np.frombuffer(digests, "<u8")
+    return hashes
 
 
-def _text(key: object) -> bytes:
-    number = isinstance(key, float) and key.is_integer()
-    return repr(int(key) if number else key).encode()  # type: ignore[call-overload]
+def _is_whole(key: object) -> bool:
+    if isinstance(key, float) and not key.is_integer():
+        return False
+    return isinstance(key, int | float) and -(2**63) <= key < 2**63
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
