@@ -164,6 +164,23 @@ def test_a_row_at_a_time(seed: int, loss: Loss) -> None:
     np.testing.assert_array_equal(known.weights, at_once.weights)
 
 
+@pytest.mark.parametrize("name", ["logistic", "hinge", "absolute"])
+@pytest.mark.parametrize(("f", "v", "y"), [(0.0, 1.0, 1.0), (0.0, 1e4, 1.0), (3.0, 1e3, -1.0)])
+def test_one_row_taken_either_way_is_near_the_true_posterior(
+    name: str, f: float, v: float, y: float
+) -> None:
+    """By numbers on a fine grid; however wide the prior is, the iteration ends."""
+    prior = Prior([f], v, loss=name)
+    single = prior.posterior().update([[1.0]], [y])
+    batch = prior.posterior([[1.0]], [y])
+    z = np.linspace(f - 8.0 * np.sqrt(v) - 30.0, f + 8.0 * np.sqrt(v) + 30.0, 100_001)
+    density = np.exp(-((z - f) ** 2) / (2.0 * v) - get_loss(name).value(z, y))
+    mean = float((density * z).sum() / density.sum())
+    width = np.sqrt(v)
+    assert single.weights[0] == pytest.approx(batch.weights[0], abs=0.15 * width)
+    assert single.weights[0] == pytest.approx(mean, abs=0.15 * width)
+
+
 @given(SEEDS, losses())
 def test_a_row_that_counts_twice_is_two_rows(seed: int, loss: Loss) -> None:
     rng = np.random.default_rng(seed)
