@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from headstart._checks import Vector
 from headstart._jit import kernel
 from headstart.losses import Form
-from headstart.losses.many import quadratic_at
 from headstart.losses.scalar import SQUARED
 from headstart.posterior.evidence import Evidence, add_row
-from headstart.posterior.state import Moments, Out, Start, Sums, move
+from headstart.posterior.state import Moments, Out, Start, Sums, move, row_form
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -38,14 +37,11 @@ def add_rows(e: Evidence, form: Form, moments: Moments, t: int, own: Matrix, c: 
     c[:] = 0.0
     q = 0.0
     for i in range(e.offsets[t], e.offsets[t + 1]):
-        omega, tau, rest = 1.0, e.y[i], 0.0
-        if form.code != SQUARED:
-            omega, tau, rest = quadratic_at(form, moments.mean[i], moments.variance[i], e.y[i])
-        omega *= e.weight[i]
+        omega, tau, rest = row_form(e, form, moments, i)
         add_row(omega, e.X, i, own, 0)
         for j in range(c.size):
             c[j] += omega * tau * e.X[i, j]
-        q += omega * tau * tau + 2.0 * e.weight[i] * rest
+        q += omega * tau * tau + 2.0 * rest
     return q
 
 

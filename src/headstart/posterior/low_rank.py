@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from headstart._checks import Vector
 from headstart._jit import kernel
 from headstart.losses import Form
-from headstart.losses.many import quadratic_at
 from headstart.losses.scalar import SQUARED
 from headstart.posterior.evidence import Evidence
-from headstart.posterior.state import Moments, Out, Start, Sums, move
+from headstart.posterior.state import Moments, Out, Start, Sums, move, row_form
 from headstart.tasks import longest
 
 Matrix = NDArray[np.float64]
@@ -107,16 +106,13 @@ def low_rank_pass(
         lost, log_det, at_start = 0.0, 0.0, 0.0
         for a in range(n):
             i = begin + a
-            omega, tau, rest = 1.0, e.y[i], 0.0
-            if form.code != SQUARED:
-                omega, tau, rest = quadratic_at(form, moments.mean[i], moments.variance[i], e.y[i])
-            omega *= e.weight[i]
+            omega, tau, rest = row_form(e, form, moments, i)
             residual = tau
             for j in range(k):
                 residual -= e.X[i, j] * h[j]
             z[a], noise[a] = residual, b / omega
             at_start += omega * residual * residual
-            lost += 2.0 * e.weight[i] * rest
+            lost += 2.0 * rest
             log_det -= math.log(noise[a])
             _spread(e.X, i, start, G, a)
             for m in range(a + 1):

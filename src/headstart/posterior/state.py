@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._checks import Vector
-from headstart._jit import kernel
+from headstart._jit import inlined, kernel
+from headstart.losses import Form
+from headstart.losses.many import quadratic_at
+from headstart.losses.scalar import SQUARED
+from headstart.posterior.evidence import Evidence
 
 Matrix = NDArray[np.float64]
 
@@ -63,6 +67,16 @@ def move(moments: Moments, i: int, mean: float, variance: float) -> float:
     moments.mean[i] += moments.pace * (mean - moments.mean[i])
     moments.variance[i] += moments.pace * (variance - moments.variance[i])
     return float(away)
+
+
+@inlined
+def row_form(e: Evidence, form: Form, moments: Moments, i: int) -> tuple[float, float, float]:
+    """omega, tau and c of row i, as often as it counts."""
+    weight = e.weight[i]
+    if form.code == SQUARED:
+        return weight, e.y[i], 0.0
+    omega, tau, rest = quadratic_at(form, moments.mean[i], moments.variance[i], e.y[i])
+    return weight * omega, tau, weight * rest
 
 
 class Sums(NamedTuple):
