@@ -111,6 +111,11 @@ class Loss:
             )
 
     @property
+    def is_squared(self) -> bool:
+        """Whether this is the squared loss itself, whose quadratic form never changes."""
+        return self.name == "squared" and _where(type(self))[0] != OWN
+
+    @property
     def lipschitz(self) -> float:
         """The smallest L with ``|l(z, y) - l(z', y)| <= L |z - z'|``; infinite if there is none."""
         low, high = self.domain
@@ -173,9 +178,13 @@ class Loss:
         :math:`-L/b - \log Z(b)` is largest: where the expected loss is L.
         """
         low = high = mean_loss
-        while self.mean_loss(low) > mean_loss:
+        for _ in range(200):  # each is far more than enough
+            if self.mean_loss(low) <= mean_loss:
+                break
             low *= 0.5
-        while self.mean_loss(high) < mean_loss:
+        for _ in range(200):
+            if self.mean_loss(high) >= mean_loss:
+                break
             high *= 2.0
         return float(brentq(lambda b: self.mean_loss(b) - mean_loss, low, high))
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headstart._checks import ROWS_AT_ONCE, FloatArray, Vector
 from headstart.columns import Columns
-from headstart.losses import Loss, Squared
+from headstart.losses import Loss
 from headstart.posterior.evidence import Evidence, packed_size, sum_rows
 
 Matrix = NDArray[np.float64]
@@ -25,7 +25,7 @@ def evidence_of(
 ) -> Evidence:
     """What these tasks have shown. Rows of the squared loss are summed where there are many."""
     k, sizes = columns.width, np.diff(offsets)
-    summed = (sizes >= k / 2) if isinstance(loss, Squared) else np.zeros(len(sizes), np.bool_)
+    summed = (sizes >= k / 2) if loss.is_squared else np.zeros(len(sizes), np.bool_)
     slot = np.where(summed, np.cumsum(summed) - 1, -1)
     S = int(summed.sum())
     sums = np.zeros((S, packed_size(k))), np.zeros((S, k)), np.zeros(S), np.zeros(S)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headstart._checks import Vector
 from headstart._jit import run_blocks
-from headstart.losses import Loss, Squared
+from headstart.losses import Loss
 from headstart.posterior.dense import LANES, dense_pass
 from headstart.posterior.evidence import Evidence, packed_size
 from headstart.posterior.low_rank import low_rank_pass
@@ -58,7 +58,7 @@ def _chunks(tasks: Counts) -> list[Counts]:
 
 def first_moments(e: Evidence, start: Start, loss: Loss) -> Moments:
     """Predictions of every row as the prior has them; none where they are not needed."""
-    if isinstance(loss, Squared):
+    if loss.is_squared:
         return Moments(np.empty(0), np.empty(0), np.empty(0), 1.0)
     starts = np.repeat(e.side @ start.effects.T, np.diff(e.offsets), axis=0)
     spread = e.X * start.variances if len(start.covariance) == 0 else e.X @ start.covariance
@@ -106,7 +106,7 @@ def settle(
     e: Evidence, way: Plan, start: Start, loss: Loss, moments: Moments, n_jobs: int = 1
 ) -> None:
     """Passes until the moments of all rows are those of the posterior."""
-    if isinstance(loss, Squared):
+    if loss.is_squared:
         return
     for _ in range(PASSES):
         take_pass(e, way, start, loss, moments, n_jobs)

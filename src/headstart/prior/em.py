@@ -16,13 +16,12 @@ may run away.
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
+from headstart._blas import one_blas_thread
 from headstart._checks import Vector
 from headstart.losses import Loss
 from headstart.posterior.evidence import Evidence
@@ -34,7 +33,7 @@ from headstart.prior.shapes import Diagonal, Full, Shape, Spread
 Matrix = NDArray[np.float64]
 
 LEAST_NOISE = 1e-10  # of the labels' mean square
-SIDE_RIDGE = 1e-6  # of the mean squares of what is known of tasks
+SIDE_RIDGE = 1e-6  # what is known of tasks has mean squares 1
 
 
 class Learned(NamedTuple):
@@ -59,7 +58,7 @@ class Learning:
         self.T, self.N = len(e.slot), e.n_rows
         self.way: Plan = plan(e)
         self.S = e.side.T @ e.side / self.T
-        ridge = SIDE_RIDGE * np.diag(self.S)
+        ridge = np.full(self.r, SIDE_RIDGE)
         ridge[0] = 0.0
         self.inverse = np.linalg.inv(self.S + np.diag(ridge))
         effects, variance, noise, self.least_noise = first_guess(e, loss)
@@ -83,7 +82,8 @@ class Learning:
         effects = self.unit * point[:cut].reshape(self.k, self.r)
         noise = max(math.exp(min(point[-1], 600.0)), self.least_noise)
         noise = 1.0 if self.loss.binary else noise
-        spread = self.shape.covariance(point[cut:-1], noise * self.T / self.N)
+        square = 1.0 if self.loss.binary else self.loss.noise_variance(noise)
+        spread = self.shape.covariance(point[cut:-1], square * self.T / self.N)
         needed = bool(self.way.dense) if precise is None else precise
         precision = self.shape.precision(spread) if needed else np.empty(0)
         whole = spread.covariance
@@ -141,7 +141,7 @@ def learn(
 
     A shape that is shrunk begins where the simpler one it is shrunk to has ended.
     """
-    with _blas().limit(limits=1, user_api="blas"):  # small matrices are slower in threads
+    with one_blas_thread():
         stages: list[type[Diagonal | Full]] = [Diagonal, Full] if metric == "full" else [Diagonal]
         if metric == "isotropic":
             return Learning(e, loss, Diagonal(same=True), n_jobs).climb(tol, max_iter)
@@ -169,11 +169,6 @@ def _share(shape: type[Diagonal | Full], k: int, T: int) -> float:
     return (2.0 if shape is Full else 0.25) * k * (1.0 + k / T) / T
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for libraries takes as long as several passes
-
-
 def first_guess(e: Evidence, loss: Loss) -> tuple[Matrix, float, float, float]:
     """Starts from all rows pooled; half of what they leave goes to the tasks, half to the noise.
 
@@ -187,7 +182,7 @@ def first_guess(e: Evidence, loss: Loss) -> tuple[Matrix, float, float, float]:
         effects[:, 0] = np.linalg.solve(A, 2.0 * c)
         return effects, 1.0 / k, 1.0, 1.0
     effects[:, 0] = np.linalg.solve(A, c)
-    square = float(q / N) + 1e-300
+    square = float(q / N) or 1.0  # labels that are all 0 have no unit
     left = max(float(q - effects[:, 0] @ c) / N, LEAST_NOISE * square)
     least = _noise_of(loss, LEAST_NOISE * square)
     return effects, 0.5 * left / k, _noise_of(loss, 0.5 * left), least

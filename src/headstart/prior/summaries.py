@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from headstart._checks import Vector, as_floats, as_labels, check_count, check_rows, first_row
 from headstart.columns import Columns
 from headstart.ids import hash_ids, id_array, read_ids
-from headstart.losses import Loss, Squared, get_loss
+from headstart.losses import Loss, get_loss
 from headstart.losses.many import quadratics
 from headstart.posterior.evidence import Evidence, sum_rows
 from headstart.posterior.passes import posteriors
@@ -158,7 +158,7 @@ class Summaries:
 
     def _sum_up(self) -> None:
         """Sum the rows of entities that have many, with the squared loss; the others' stay rows."""
-        if isinstance(self.loss, Squared) and len(self._log):
+        if self.loss.is_squared and len(self._log):
             entity = self._log.rows.entity
             count = np.bincount(entity, minlength=len(self._line))
             many = (self._line >= 0) | (count >= self._sums.k / 2)
@@ -182,7 +182,7 @@ class Summaries:
         keep = self._sums.k if self.keep is None else self.keep
         count = np.bincount(self._log.rows.entity, minlength=len(self._line))
         long = np.flatnonzero(count > keep)
-        if isinstance(self.loss, Squared) or long.size == 0:
+        if self.loss.is_squared or long.size == 0:
             return
         columns = prior.columns
         e, order = self._evidence(long, columns)
