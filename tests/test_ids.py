@@ -98,3 +98,9 @@ def test_hashes_are_spread_evenly() -> None:
     for ids in (np.arange(20_000), np.array([f"user {i}" for i in range(20_000)])):
         share = np.bincount((hash_ids(ids) >> np.uint64(60)).astype(int), minlength=16) / 20_000
         assert np.abs(share - 1.0 / 16.0).max() < 0.01
+
+
+def test_integers_beyond_64_bits_stay_apart() -> None:
+    ids, codes = encode("groups", [2**63, 2**63 + 1, 1, -1])
+    assert ids.tolist() == [2**63, 2**63 + 1, 1, -1]
+    assert codes.tolist() == [0, 1, 2, 3]

@@ -282,7 +282,7 @@ def call(**change: Any) -> object:
         (lambda: Prior([0.0], 1.0).posterior([[np.nan]], [1.0]), "X: expected finite numbers"),
         (
             lambda: Prior([0.0], 1.0).posterior([[1.0]], [1.0], sample_weight=[-1.0]),
-            "sample_weight: expected numbers >= 0",
+            "sample_weight: expected numbers >= 0, found -1",
         ),
         (
             lambda: Prior([0.0], 1.0, loss="hinge").posterior([[1.0]], [0.0]),

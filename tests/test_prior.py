@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from pyarrow import parquet
 from reference import Array, em_step, normal_posterior
 from sklearn.exceptions import ConvergenceWarning
 from test_losses import OwnHuber
+from threadpoolctl import ThreadpoolController
 
-from headstart import Huber, Prior, TaskSet, get_loss, learn_prior
+from headstart import Huber, Pinball, Prior, Squared, TaskSet, get_loss, learn_prior
 from headstart.environments import RegressionEnvironment
 from headstart.ids import hash_ids
 from headstart.parquet import ParquetRows
@@ -410,3 +413,62 @@ def test_errors(change: dict[str, Any], message: str) -> None:
     make: Callable[[], Prior] = lambda: learn_prior(tasks, **change)  # noqa: E731
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@dataclass(frozen=True)
+class OwnSquared(Squared):
+    """The squared loss by another name: it goes the way of own losses."""
+
+    name = "own_squared"
+
+
+def test_a_squared_loss_of_ones_own_is_ones_own() -> None:
+    for n in (2, 9):
+        tasks = drawn(10, n=n, d=4)
+        same(learn_prior(tasks, OwnSquared()), learn_prior(tasks), 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber", "squared", "pinball"])
+def test_labels_in_tiny_units_and_no_labels_at_all(loss: str) -> None:
+    tasks = drawn(11, T=60)
+    if loss != "huber":  # whose width has a unit
+        tiny = TaskSet(tasks.X, 1e-12 * tasks.y, tasks.offsets, tasks.ids)
+        one, other = learn_prior(tasks, loss), learn_prior(tiny, loss)
+        np.testing.assert_allclose(other.bias * 1e12, one.bias, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(
+            other.covariance * 1e24, one.covariance, atol=1e-3 * np.abs(one.covariance).max()
+        )
+    nothing = TaskSet(tasks.X, 0.0 * tasks.y, tasks.offsets, tasks.ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        prior = learn_prior(nothing, loss, max_iter=60)
+    np.testing.assert_allclose(prior.bias, 0.0, atol=1e-6)
+
+
+def test_what_is_always_the_same_has_no_effect() -> None:
+    tasks = drawn(12, T=40)
+    prior = learn_prior(tasks, side=np.full(40, 3.1))
+    assert prior.side_effects is not None
+    np.testing.assert_allclose(prior.side_effects, 0.0, atol=1e-6)
+    X = np.column_stack([tasks.X, np.full(len(tasks.X), 1700000000.1)])
+    constant = learn_prior(TaskSet(X, tasks.y, tasks.offsets, tasks.ids), fit_intercept=True)
+    moved = X[:1] + np.array([0.0, 0.0, 0.0, 1.0])
+    near, far = constant.posterior().predict(np.concatenate([X[:1], moved]))
+    assert abs(far - near) < 1e-6
+
+
+def test_threads_for_linear_algebra_are_given_back() -> None:
+    tasks = drawn(13, T=100)
+    controller = ThreadpoolController()
+    before = [library["num_threads"] for library in controller.info()]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: learn_prior(tasks), range(12)))
+    assert [library["num_threads"] for library in controller.info()] == before
+
+
+def test_half_of_a_task_and_intervals_of_a_quantile_are_refused() -> None:
+    prior = Prior([0.0], 1.0)
+    with pytest.raises(ValueError, match="y: expected both X and y, or neither"):
+        prior.posterior([[1.0]])
+    with pytest.raises(ValueError, match="predicts a quantile"):
+        Prior([0.0], 1.0, loss=Pinball(0.9)).posterior().interval([[1.0]])

@@ -87,3 +87,22 @@ def test_errors() -> None:
             continue_prior(state, [([[1.0, 2.0]], [1.0])])
     with pytest.raises(ValueError, match="metric: expected one of 'auto'"):
         start_prior(metric="round")
+
+
+def test_a_buffer_may_be_used_again() -> None:
+    tasks = drawn(5, T=FIRST + 5, n=6)
+    state, X, y = start_prior(), np.empty((20, 3)), np.empty(20)
+    for inputs, labels in tasks:
+        n = len(labels)
+        X[:n], y[:n] = inputs, labels
+        state = continue_prior(state, TaskSet.from_arrays(X[:n], y[:n], np.zeros(n, int)))
+    np.testing.assert_allclose(state.prior.bias, followed(tasks).prior.bias)
+
+
+def test_large_offsets() -> None:
+    tasks = drawn(6, T=60)
+    far = TaskSet(tasks.X * 0.1 + [1e9, 0.0, 3e8], tasks.y, tasks.offsets, tasks.ids)
+    one, other = (followed(t, fit_intercept=True).prior.posterior() for t in (tasks, far))
+    np.testing.assert_allclose(one.predict(tasks.X[:9]), other.predict(far.X[:9]), atol=1e-4)
+    with pytest.raises(TypeError, match="state: expected a PriorState"):
+        continue_prior(None, tasks)  # type: ignore[arg-type]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_prior import drawn, same
 
-from headstart import Summaries, TaskSet, get_loss, learn_prior
+from headstart import Prior, Summaries, TaskSet, get_loss, learn_prior
 from headstart.prior import summaries as module
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -229,3 +232,63 @@ def test_empty_summaries_and_losses_without_parts() -> None:
         learn_prior(Summaries())
     assert len(Summaries()) == 0
     assert repr(Summaries(get_loss("hinge"))) == "Summaries(0 entities, 0 bytes, hinge loss)"
+
+
+def test_a_prior_of_other_rows_is_refused() -> None:
+    tasks = drawn(10, T=10, n=8)
+    kept = added(stacked(tasks), [])
+    for other in (
+        Prior(np.zeros(4), 1.0, intercept=True),
+        Prior(np.zeros(2), 1.0),
+        Prior(np.zeros(3), 1.0, loss="absolute"),
+    ):
+        for call in (lambda p=other: kept.posterior(p, 3), lambda p=other: kept.settle(p)):
+            with pytest.raises(ValueError, match="prior: expected 3 columns, intercept=False"):
+                call()
+
+
+def test_an_outlier_among_the_first_rows_costs_nobody_digits() -> None:
+    tasks = drawn(11, T=40, n=9)
+    X, y, ids = stacked(tasks)
+    kept = Summaries(fit_intercept=True)
+    kept.add(np.full((1, 3), 1e8), [0.0], [-1])
+    kept.add(X, y, ids)
+    kept.forget(-1)
+    same(learn_prior(kept), learn_prior(tasks, fit_intercept=True), 1e-5)
+
+
+def test_reading_from_several_threads() -> None:
+    tasks = drawn(12, T=50, n=8)
+    prior = learn_prior(tasks)
+    expected = prior.posteriors(tasks).weights
+    for _ in range(20):
+        kept = added(stacked(tasks), [])
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda t: kept.posterior(prior, t).weights, range(50)))  # noqa: B023
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_float64_rows_after_float32_ones_keep_their_digits() -> None:
+    tasks = drawn(13, T=30, n=6)
+    X, y, ids = stacked(tasks)
+    kept, whole = Summaries(), Summaries()
+    kept.add(X[:1].astype(np.float32), y[:1].astype(np.float32), ids[:1])
+    kept.add(X[1:], y[1:], ids[1:])
+    whole.add(X, y, ids)
+    same(learn_prior(kept), learn_prior(whole), 1e-5)
+    assert kept.evidence()[0].X.dtype == np.float64
+
+
+def test_rows_that_count_for_nothing_may_come_alone() -> None:
+    tasks = drawn(14, T=30, n=6)
+    X, y, ids = stacked(tasks)
+    kept = added((X, y, ids), [])
+    before = learn_prior(kept)
+    kept.add(X[:2], y[:2] + 9.0, ids[:2], sample_weight=[0.0, 1e-311])
+    same(learn_prior(kept), before, 1e-12)
+
+
+def test_copies() -> None:
+    kept = added(stacked(drawn(15, T=10)), [])
+    for copy in (pickle.loads(pickle.dumps(kept)), deepcopy(kept)):
+        same(learn_prior(copy), learn_prior(kept), 1e-12)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
-_lock, _stack = Lock(), ExitStack()
-_users = 0
+_taken = Lock()
 
 
 @cache
@@ -20,16 +19,12 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """While anyone is in here; the last one out gives back what the first one found."""
-    global _users
-    with _lock:
-        if _users == 0:
-            _stack.enter_context(_controller().limit(limits=1, user_api="blas"))
-        _users += 1
-    try:
+    """Limit the threads, unless another thread does already: who limits them gives them back."""
+    if not _taken.acquire(blocking=False):
         yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _stack.close()
+        _taken.release()

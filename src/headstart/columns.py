@@ -61,7 +61,10 @@ class Columns:
         for rows in blocks:
             square += share[rows] @ np.square(X[rows] - centre)
         level = float(share @ y) if intercept and not margin else 0.0
-        return cls(centre, _scale(square, centre), level, intercept)
+        scale = _scale(square, centre)
+        constant = intercept & (scale != np.sqrt(square))
+        centre[constant] = X[0, constant]  # exactly, so that nothing is left of it
+        return cls(centre, scale, level, intercept)
 
     @classmethod
     def from_moments(

@@ -119,7 +119,9 @@ def id_array(name: str, ids: ArrayLike | Iterable[Hashable]) -> Ids:
     kinds = {type(i) for i in items}
     padded = kinds == {str} and "\0" in "".join(map(str, items))  # which numpy would cut off
     if len(kinds) == 1 and kinds <= {int, float, str, bool} and not padded:
-        return np.array(items)
+        column = np.array(items)
+        if kinds != {int} or column.dtype.kind in "iu":  # some integers only floats could hold
+            return column
     return np.fromiter(items, object, len(items))
 
 

@@ -270,11 +270,12 @@ def _compiled(loss: type[Loss], name: str, number: int) -> Any:
         return float(compiled(mean, variance, a, b)[number])
 
     try:
-        return numba.cfunc(f"float64({', '.join(['float64'] * count)})")(
+        return numba.cfunc(f"float64({', '.join(['float64'] * count)})", error_model="numpy")(
             picked if name in RESULTS else part
         )
-    except NumbaError as error:
+    except (NumbaError, TypeError) as error:
+        arguments = ", ".join((*PARTS[name], "a", "b"))
         raise TypeError(
-            f"loss: the part {name!r} of {loss.__name__} cannot be compiled: "
-            f"{str(error).splitlines()[0]}"
+            f"loss: the part {name!r} of {loss.__name__} cannot be compiled; it is to be a static "
+            f"method {name}({arguments}) of numbers that numba can compile: {error}"
         ) from error

@@ -67,6 +67,11 @@ def _check_class(loss: type[Loss]) -> None:
         raise TypeError(f"loss: {loss.__name__} has no name")
     if not hasattr(loss, "phi"):
         raise TypeError(f"loss: {loss.__name__} has no part 'phi', the loss of a score")
+    if "__init__" in vars(loss) and "__dataclass_fields__" not in vars(loss):
+        raise TypeError(
+            f"loss: {loss.__name__} has an __init__ of its own; make it a frozen dataclass whose "
+            "fields are its parameters"
+        )
     if len(fields(loss)) > 2:
         raise TypeError(
             f"loss: {loss.__name__} has {len(fields(loss))} parameters, and its parts take two"

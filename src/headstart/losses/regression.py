@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from headstart._checks import check_number
 from headstart.losses.loss import Loss
-from headstart.losses.smoothed import mean_absolute, parabola
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,6 @@ class Absolute(Loss):
     """``|z - y|``."""
 
     name = "absolute"
-    bounded = False
 
     @staticmethod
     def phi(s: float, a: float, b: float) -> float:
@@ -95,8 +93,8 @@ class Absolute(Loss):
 
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
-        value, first, second = mean_absolute(mean, variance)
-        return parabola(mean, variance, value, first, second)
+        xi = math.sqrt(mean * mean + variance) + 1e-300
+        return 1.0 / xi, 0.0, 0.5 * xi
 
     def fit_noise(self, mean_loss: float) -> float:
         """The mean absolute residual."""
@@ -117,7 +115,6 @@ class EpsilonInsensitive(Loss):
 
     epsilon: float = 0.1
     name = "epsilon_insensitive"
-    bounded = False
 
     def __post_init__(self) -> None:
         check_number("epsilon", self.epsilon, at_least=0.0)
@@ -149,11 +146,13 @@ class EpsilonInsensitive(Loss):
 
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
-        # |s - a| / 2 + |s + a| / 2 - a
-        value, first, second = mean_absolute(mean - a, variance)
-        more, slope, curve = mean_absolute(mean + a, variance)
-        half, middle = 0.5 * (value + more) - a, 0.5 * (first + slope)
-        return parabola(mean, variance, half, middle, 0.5 * (second + curve))
+        # |s - a| / 2 + |s + a| / 2 - a, each half bounded by itself
+        over = math.sqrt((mean - a) ** 2 + variance) + 1e-300
+        under = math.sqrt((mean + a) ** 2 + variance) + 1e-300
+        omega = 0.5 / over + 0.5 / under
+        target = a * (under - over) / (under + over)
+        rest = 0.25 * (over + under) - a + a * a / (over + under)
+        return omega, target, rest
 
     def fit_noise(self, mean_loss: float) -> float:
         """The root of ``b^2 = L (b + epsilon)``, L being the mean loss."""
@@ -170,7 +169,6 @@ class Pinball(Loss):
 
     tau: float = 0.5
     name = "pinball"
-    bounded = False
 
     def __post_init__(self) -> None:
         check_number("tau", self.tau, above=0.0, below=1.0)
@@ -207,9 +205,8 @@ class Pinball(Loss):
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
         # |s| / 2 + (1 / 2 - a) s
-        value, first, second = mean_absolute(mean, variance)
-        tilt = 0.5 - a
-        return parabola(mean, variance, 0.5 * value + tilt * mean, 0.5 * first + tilt, 0.5 * second)
+        xi = math.sqrt(mean * mean + variance) + 1e-300
+        return 0.5 / xi, (2.0 * a - 1.0) * xi, a * (1.0 - a) * xi
 
     def fit_noise(self, mean_loss: float) -> float:
         """The mean loss."""

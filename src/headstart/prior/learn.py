@@ -46,6 +46,10 @@ def learn_prior(
     than the squared one, under which a lower bound of that is largest. The order of tasks and of
     rows does not matter, nor do the units of the columns; with an intercept, nor do their zeros.
 
+    The bound of losses with corners (absolute, pinball, epsilon-insensitive, hinge) is loose where
+    tasks have about as few rows as columns, and best there with no variances at all: use the
+    squared, Huber or logistic loss for such tasks.
+
     Parameters
     ----------
     tasks : TaskSet, list of pairs (X, y), Summaries, or ParquetRows
@@ -105,6 +109,10 @@ def learn_prior(
     chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
     chosen.check_inner("posterior")
     if isinstance(tasks, TaskStream) and not isinstance(tasks, TaskSet | Summaries):
+        if side is not None:
+            raise ValueError(
+                "side: expected None with a dataset on disk; its tasks have an order of their own"
+            )
         tasks = summarised(tasks, chosen, fit_intercept, most)
     if isinstance(tasks, Summaries):
         _refuse(sample_weight)
@@ -140,6 +148,8 @@ def task_evidence(
     """What a task set shows, and the units in which it does; likewise of what is known of tasks."""
     loss.check_labels(tasks.y, tasks.place)
     weight = row_weights(sample_weight, len(tasks.y))
+    if not weight.any():
+        raise ValueError("sample_weight: expected a number > 0, found none")
     known = None if side is None else check_side(side, len(tasks))
     if most is not None and len(tasks) > most:
         chosen = smallest(hash_ids(tasks.ids), most)

@@ -39,8 +39,8 @@ class Table(NamedTuple):
 class Log:
     """Rows that wait, with room for more."""
 
-    def __init__(self, width: int, dtype: DTypeLike) -> None:
-        self._room, self._count = Table.room(0, width, dtype), 0
+    def __init__(self, width: int) -> None:
+        self._room, self._count = Table.room(0, width, np.float32), 0
 
     def __len__(self) -> int:
         return self._count
@@ -52,10 +52,10 @@ class Log:
 
     def append(self, new: Table) -> None:
         """Rows that came now."""
-        end = self._count + len(new.y)
-        if end > len(self._room.y):
-            kept = self.rows
-            self._room = Table.room(max(end, 2 * self._count), new.X.shape[1], kept.X.dtype)
+        end, kept = self._count + len(new.y), self.rows
+        kind = np.result_type(kept.X, new.X)  # float32 as long as all are
+        if end > len(self._room.y) or kind != kept.X.dtype:
+            self._room = Table.room(max(end, 2 * self._count), new.X.shape[1], kind)
             self._room.put(slice(self._count), kept)
         self._room.put(slice(self._count, end), new)
         self._count = end

@@ -17,6 +17,8 @@ from headstart.posterior.follow import follow_rows
 
 Matrix = NDArray[np.float64]
 
+NOTHING = 1e-150  # how often a row counts that does not count
+
 
 class Rows(NamedTuple):
     """How rows of a task are read: the units, the loss and the noise."""
@@ -91,8 +93,14 @@ class Posterior:
         Those of a normal distribution with the mean and variance of the label.
         """
         share = check_number("coverage", coverage, above=0.0, below=1.0)
-        if self.rows.loss.binary:
+        loss = self.rows.loss
+        if loss.binary:
             raise ValueError("loss: labels -1 and +1 have no interval; use probability")
+        if -loss.domain[0] != loss.domain[1]:
+            raise ValueError(
+                f"loss: {loss!r} predicts a quantile, which no interval is around; "
+                "learn one prior for each end"
+            )
         half = float(ndtri(0.5 + 0.5 * share)) * np.sqrt(self.variance(X))
         middle = self.predict(X)
         return np.column_stack([middle - half, middle + half])
@@ -143,6 +151,6 @@ def row_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
     weight = as_floats("sample_weight", sample_weight, 1).astype(np.float64)
     if weight.size != n:
         raise ValueError(f"sample_weight: expected one number per row ({n}), found {weight.size}")
-    if not (weight >= 0.0).all() or weight.sum() == 0.0:
-        raise ValueError("sample_weight: expected numbers >= 0, not all of them 0")
-    return weight
+    if not (weight >= 0.0).all():
+        raise ValueError(f"sample_weight: expected numbers >= 0, found {weight.min():g}")
+    return np.where(weight < NOTHING, 0.0, weight)

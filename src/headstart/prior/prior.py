@@ -179,6 +179,8 @@ class Prior:
         Exact for the squared loss; for the others the quadratic forms are those of the posterior
         itself. The order of rows does not matter.
         """
+        if (X is None) != (y is None):
+            raise ValueError(f"{'X' if X is None else 'y'}: expected both X and y, or neither")
         known, start, rows = self.known(side, 1), self.standard, self._rows
         if X is None or y is None:
             whole = start.covariance
@@ -291,7 +293,9 @@ def _in_standard_units(prior: Prior) -> Start:
 def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
     """What is known of tasks, a row of numbers for each."""
     table = np.asarray(side)
-    if table.size == 0 or table.size % count or (table.ndim > 1 and len(table) != count):
+    if table.ndim == 1 and count == 1:
+        table = table[None]
+    if table.ndim not in (1, 2) or len(table) != count or table.size == 0:
         raise ValueError(
             f"side: expected a row of numbers for each of {count} tasks, found shape {table.shape}"
         )

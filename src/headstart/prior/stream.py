@@ -22,6 +22,7 @@ from headstart._checks import Vector, check_choice
 from headstart._jit import kernel
 from headstart.columns import Columns
 from headstart.losses import Form, Loss, get_loss
+from headstart.posterior import Start, packed
 from headstart.posterior.follow import follow_rows
 from headstart.prior.learn import chosen_metric, learn_prior
 from headstart.prior.prior import METRICS, Prior
@@ -134,15 +135,16 @@ class PriorState(NamedTuple):
             return learn_prior(_joined(self.waiting), self.loss, self.metric,
                                fit_intercept=self.fit_intercept)  # fmt: skip
         state, k = self.moving, self.moving.h.size
-        V = np.empty((k, k))
-        shape = chosen_metric(self.metric, k)
+        V, shape = np.empty((k, k)), chosen_metric(self.metric, self.moving.h.size)
         _shaped(state.mean_c, METRICS.index(shape), 2.0 * k / (2.0 * k + self.n_tasks), V)
         noise = 1.0 if self.loss.binary else self.loss.fit_noise(float(state.mean_lost[0]))
-        columns = self.columns
-        return Prior(
-            columns.weights(state.mean_h), columns.covariance(V), noise, self.loss, shape,
-            self.fit_intercept, None, columns,
+        values, Q = np.linalg.eigh(V)
+        whole = V if shape == "full" else np.empty((0, 0))
+        start = Start(
+            state.mean_h[:, None], np.diag(V).copy(), whole, packed((Q / values) @ Q.T),
+            float(np.log(values).sum()), noise,
         )  # fmt: skip
+        return Prior.learned(start, self.columns, self.loss, shape, self.n_tasks, converged=True)
 
 
 def start_prior(
@@ -168,6 +170,11 @@ def continue_prior(state: PriorState, tasks: Tasks) -> PriorState:
     >>> print(state.n_tasks, state.prior.bias.round(1))
     500 [ 4.1 -2. ]
     """
+    if not isinstance(state, PriorState):
+        raise TypeError(
+            "state: expected a PriorState from start_prior or continue_prior, "
+            f"found {type(state).__name__}"
+        )
     task_set = as_task_set(tasks)
     state.loss.check_labels(task_set.y, task_set.place)
     if state.waiting and task_set.n_features != state.waiting[0].n_features:
@@ -177,7 +184,7 @@ def continue_prior(state: PriorState, tasks: Tasks) -> PriorState:
         )
     if state.moving is None:
         missing = FIRST - state.n_tasks
-        first = task_set.subset(range(min(missing, len(task_set))))
+        first = _copied(task_set.subset(range(min(missing, len(task_set)))))
         state = state._replace(waiting=(*state.waiting, first), n_tasks=state.n_tasks + len(first))
         if state.n_tasks < FIRST:
             return state
@@ -201,6 +208,11 @@ def _opened(state: PriorState) -> PriorState:
         noises = np.log([losses, [state.loss.fit_noise(loss) for loss in losses.tolist()]])
     moving = Moving(h, C, lost, h.copy(), C.copy(), lost.copy())
     return state._replace(waiting=(), columns=columns, noises=noises, moving=moving)
+
+
+def _copied(tasks: TaskSet) -> TaskSet:
+    """The same in memory of its own: the caller may use theirs again."""
+    return TaskSet(tasks.X.copy(), tasks.y.copy(), tasks.offsets, tasks.ids)
 
 
 def _joined(sets: tuple[TaskSet, ...]) -> TaskSet:

@@ -8,15 +8,25 @@ moment: the newest rows stay as rows, and one that leaves is summed as it is see
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from functools import wraps
+from threading import RLock
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import Vector, as_floats, as_labels, check_count, check_rows, first_row
+from headstart._checks import (
+    FloatArray,
+    Vector,
+    as_floats,
+    as_labels,
+    check_count,
+    check_rows,
+    first_row,
+)
 from headstart.columns import Columns
-from headstart.ids import hash_ids, id_array, read_ids
+from headstart.ids import Column, hash_ids, id_array, read_ids
 from headstart.losses import Loss, get_loss
 from headstart.losses.many import quadratics
 from headstart.posterior.evidence import Evidence, sum_rows
@@ -30,6 +40,20 @@ Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 PENDING = 1 << 16  # rows that wait at the least before they are looked through
+FIRST = 32  # rows whose middle is where all are seen from
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _alone(method: F) -> F:
+    """A method that no two threads are in at once."""
+
+    @wraps(method)
+    def alone(self: Summaries, *args: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **options)
+
+    return cast(F, alone)
 
 
 class Summaries:
@@ -77,18 +101,38 @@ class Summaries:
         self._free: list[int] = []  # numbers of entities that were forgotten
         self._line = np.empty(0, np.int64)  # of the sums of each entity, or -1
         self._owner: list[int] = []  # whose sums a line holds
-        self._begin(np.empty(0), 0.0, np.dtype(float))
+        self._begin(0)
         self._looked_through = 0  # rows that were left when rows were last summed
+        self._lock = RLock()  # reading sums rows up too
 
-    def _begin(self, x: Vector, y: float, dtype: np.dtype[Any]) -> None:
-        """Rows are seen from the first one, so that sums of large numbers keep their digits."""
-        self._log, self._sums = Log(x.size, dtype), Sums(x.size + self.fit_intercept)
-        self._view = Columns(
-            x if self.fit_intercept else np.zeros(x.size),
-            np.ones(x.size),
-            y if self.fit_intercept and not self.loss.binary else 0.0,
-            self.fit_intercept,
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
+
+    def _begin(self, n_features: int) -> None:
+        self.n_features, self._placed = n_features, False
+        self._log, self._sums = Log(n_features), Sums(n_features + self.fit_intercept)
+        self._look_from(np.zeros(n_features), 0.0)
+
+    def _look_from(self, centre: Vector, level: float) -> None:
+        """Where rows are seen from when they are summed."""
+        self._view = Columns(centre, np.ones(centre.size), level, self.fit_intercept)
+
+    def _place(self) -> bool:
+        """Choose where rows are seen from: the middle of the first ones, once there are enough.
+
+        So sums of large numbers keep their digits, and no outlier among the first rows costs the
+        others theirs.
+        """
+        if not self._placed and len(self._log) >= FIRST:
+            self._placed = True
+            if self.fit_intercept:
+                first = self._log.rows.at(slice(FIRST))
+                level = 0.0 if self.loss.binary else float(np.median(first.y))
+                self._look_from(np.median(first.X, axis=0).astype(np.float64), level)
+        return self._placed
 
     def __len__(self) -> int:
         return len(self._number)
@@ -108,11 +152,6 @@ class Summaries:
     def nbytes(self) -> int:
         """Bytes of the rows and sums that are kept."""
         return sum(part.nbytes for part in (*self._log.rows, *self._sums.parts))
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X; 0 before the first row."""
-        return int(self._view.centre.size)
 
     def add(
         self,
@@ -136,8 +175,12 @@ class Summaries:
                 f"ids: expected an id in every row, found {column.ids[column.starts[run]]} "
                 f"in row {column.starts[run]}"
             )
+        with self._lock:
+            self._take(inputs, labels, weight, column)
+
+    def _take(self, inputs: FloatArray, labels: FloatArray, weight: Vector, column: Column) -> None:
         if self.n_features == 0:
-            self._begin(inputs[0].astype(np.float64), float(labels[0]), inputs.dtype)
+            self._begin(inputs.shape[1])
         if inputs.shape[1] != self.n_features:
             raise ValueError(f"X: expected {self.n_features} columns, found {inputs.shape[1]}")
         entity = column.spread([self._known(key) for key in column.keys])
@@ -158,7 +201,7 @@ class Summaries:
 
     def _sum_up(self) -> None:
         """Sum the rows of entities that have many, with the squared loss; the others' stay rows."""
-        if self.loss.is_squared and len(self._log):
+        if self._place() and self.loss.is_squared and len(self._log):
             entity = self._log.rows.entity
             count = np.bincount(entity, minlength=len(self._line))
             many = (self._line >= 0) | (count >= self._sums.k / 2)
@@ -172,17 +215,19 @@ class Summaries:
         self._line[entities] = self._sums.open(len(entities))
         self._owner += entities.tolist()
 
+    @_alone
     def settle(self, prior: Prior) -> None:
         """Sum the rows that are older than the newest `keep` of each entity.
 
         Their quadratic forms are those under all that is known of the entity now, by `prior`.
         With the squared loss, which has one form, there is nothing to do.
         """
+        self._check(prior)
         self._sum_up()
         keep = self._sums.k if self.keep is None else self.keep
         count = np.bincount(self._log.rows.entity, minlength=len(self._line))
         long = np.flatnonzero(count > keep)
-        if self.loss.is_squared or long.size == 0:
+        if self.loss.is_squared or long.size == 0 or not self._placed:
             return
         columns = prior.columns
         e, order = self._evidence(long, columns)
@@ -206,6 +251,7 @@ class Summaries:
         np.add.at(n, lines, rows.weight)
         self._looked_through = len(self._log)
 
+    @_alone
     def forget(self, entity: Hashable) -> None:
         """Take an entity out, with all that is kept of it."""
         if entity not in self._number:
@@ -225,6 +271,7 @@ class Summaries:
             self._line[number] = -1
         self._free += numbers.tolist()
 
+    @_alone
     def merge(self, other: Summaries) -> None:
         """Take in what another has kept; of an entity in both, the other's rows are the newer."""
         if other.loss != self.loss or other.fit_intercept != self.fit_intercept:
@@ -235,9 +282,11 @@ class Summaries:
         if other.n_features == 0:
             return
         if self.n_features == 0:
-            self._begin(other._view.centre, other._view.level, other._log.rows.X.dtype)
+            self._begin(other.n_features)
         if other.n_features != self.n_features:
             raise ValueError(f"other: expected {self.n_features} columns, found {other.n_features}")
+        if other._placed and not self._placed:
+            self._placed, self._view = True, other._view
         mine = np.full(len(other._line), -1)
         for key, number in other._number.items():
             mine[number] = self._known(key)
@@ -250,6 +299,7 @@ class Summaries:
         self._log.append(rows._replace(entity=mine[rows.entity]))
         self._sum_up()
 
+    @_alone
     def sample(self, most: int) -> np.uint64:
         """Keep the `most` entities with the smallest hashes; gives the largest of those."""
         ids = self.ids
@@ -259,14 +309,26 @@ class Summaries:
         self._drop([entity for entity, stays in zip(ids, kept, strict=True) if not stays])
         return np.uint64(hashes[kept].max())
 
+    @_alone
     def posterior(self, prior: Prior, entity: Hashable, side: ArrayLike | None = None) -> Posterior:
         """What is known of an entity, under a prior."""
         if entity not in self._number:
             raise KeyError(f"ids: there is no entity {entity!r}")
+        self._check(prior)
         self._sum_up()
         e, _ = self._evidence(np.array([self._number[entity]]), prior.columns)
         return prior.posterior_of(e._replace(side=prior.known(side, 1)))
 
+    def _check(self, prior: Prior) -> None:
+        """Raise if a prior is not one of such rows."""
+        ours = self.n_features, self.fit_intercept, self.loss
+        if ours != (prior.n_features, prior.intercept, prior.loss):
+            raise ValueError(
+                f"prior: expected {self.n_features} columns, intercept={self.fit_intercept} and "
+                f"{self.loss!r}, found {prior.n_features}, {prior.intercept} and {prior.loss!r}"
+            )
+
+    @_alone
     def evidence(
         self, most: int | None = None, side: ArrayLike | None = None
     ) -> tuple[Evidence, Columns, Columns | None]:
