@@ -63,9 +63,10 @@ class Summaries:
     the same bits. `learn_prior` takes it in place of tasks.
 
     With k columns, the column of ones included, sums take ``8 (k (k + 1) / 2 + k + 2)`` bytes an
-    entity, a row 8 to 9 bytes a column. With the squared loss an entity has the smaller of the
-    two: rows while there are fewer than k / 2, then sums. With other losses all rows stay until
-    `settle` is called with a prior, which leaves the newest `keep` of each entity as rows.
+    entity, and a row 8 bytes for each column of X and 24 more, or 4 and 20 in float32. With the
+    squared loss an entity has the smaller of the two: rows while there are fewer than k / 2, then
+    sums. With other losses all rows stay until `settle` is called with a prior, which leaves the
+    newest `keep` of each entity as rows.
 
     Parameters
     ----------
