@@ -18,7 +18,7 @@ from headstart.posterior.state import Moments, Out, Start, Sums
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-LEAST, CHUNKS = 8 * LANES, 256  # tasks summed by themselves, and parts that are added in order
+LEAST, CHUNKS = 8 * LANES, 64  # tasks summed by themselves, and parts that are added in order
 PASSES, SETTLED = 100, 1e-7  # until no prediction moves by more, in its standard deviations
 
 
