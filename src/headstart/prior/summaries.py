@@ -31,16 +31,15 @@ from headstart.losses import Loss, get_loss
 from headstart.losses.many import quadratics
 from headstart.posterior.evidence import Evidence, sum_rows
 from headstart.posterior.passes import posteriors
-from headstart.prior.log import Log, Table
+from headstart.prior.kept import Kept, between
+from headstart.prior.log import Table
 from headstart.prior.posterior import Posterior, row_weights
 from headstart.prior.prior import Prior, check_side
-from headstart.prior.sums import Sums
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 PENDING = 1 << 16  # rows that wait at the least before they are looked through
-FIRST = 32  # rows whose middle is where all are seen from
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +55,7 @@ def _alone(method: F) -> F:
     return cast(F, alone)
 
 
-class Summaries:
+class Summaries(Kept):
     """What is kept of every entity of a stream: its newest rows, and sums over the others.
 
     Rows may come in any order, mixed in any way; any cutting of the same rows into calls gives
@@ -94,16 +93,12 @@ class Summaries:
     def __init__(
         self, loss: str | Loss = "squared", *, fit_intercept: bool = False, keep: int | None = None
     ) -> None:
-        self.loss = get_loss(loss)
-        self.loss.check_inner("posterior")
-        self.fit_intercept = fit_intercept
+        chosen = get_loss(loss)
+        chosen.check_inner("posterior")
+        super().__init__(chosen, fit_intercept)
         self.keep = None if keep is None else check_count("keep", keep, at_least=0)
         self._number: dict[Hashable, int] = {}  # of each entity
         self._free: list[int] = []  # numbers of entities that were forgotten
-        self._line = np.empty(0, np.int64)  # of the sums of each entity, or -1
-        self._owner: list[int] = []  # whose sums a line holds
-        self._begin(0)
-        self._looked_through = 0  # rows that were left when rows were last summed
         self._lock = RLock()  # reading sums rows up too
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,29 +106,6 @@ class Summaries:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=RLock())
-
-    def _begin(self, n_features: int) -> None:
-        self.n_features, self._placed = n_features, False
-        self._log, self._sums = Log(n_features), Sums(n_features + self.fit_intercept)
-        self._look_from(np.zeros(n_features), 0.0)
-
-    def _look_from(self, centre: Vector, level: float) -> None:
-        """Where rows are seen from when they are summed."""
-        self._view = Columns(centre, np.ones(centre.size), level, self.fit_intercept)
-
-    def _place(self) -> bool:
-        """Choose where rows are seen from: the middle of the first ones, once there are enough.
-
-        So sums of large numbers keep their digits, and no outlier among the first rows costs the
-        others theirs.
-        """
-        if not self._placed and len(self._log) >= FIRST:
-            self._placed = True
-            if self.fit_intercept:
-                first = self._log.rows.at(slice(FIRST))
-                level = 0.0 if self.loss.binary else float(np.median(first.y))
-                self._look_from(np.median(first.X, axis=0).astype(np.float64), level)
-        return self._placed
 
     def __len__(self) -> int:
         return len(self._number)
@@ -199,22 +171,6 @@ class Summaries:
                 grown[: len(self._line)] = self._line
                 self._line = grown
         return number
-
-    def _sum_up(self) -> None:
-        """Sum the rows of entities that have many, with the squared loss; the others' stay rows."""
-        if self._place() and self.loss.is_squared and len(self._log):
-            entity = self._log.rows.entity
-            count = np.bincount(entity, minlength=len(self._line))
-            many = (self._line >= 0) | (count >= self._sums.k / 2)
-            self._open_lines(np.flatnonzero(many & (self._line < 0)))
-            X, y, weight, entity = self._log.take(many[entity])
-            inputs, labels = self._view.rows(X), self._view.labels(y)
-            sum_rows(inputs, labels, weight, self._line[entity], *self._sums.parts)
-        self._looked_through = len(self._log)
-
-    def _open_lines(self, entities: Counts) -> None:
-        self._line[entities] = self._sums.open(len(entities))
-        self._owner += entities.tolist()
 
     @_alone
     def settle(self, prior: Prior) -> None:
@@ -294,7 +250,7 @@ class Summaries:
         summed = mine[np.array(other._owner, np.int64)]
         if summed.size:
             self._open_lines(summed[self._line[summed] < 0])
-            moved = other._sums.moved(np.arange(summed.size), *_between(other._view, self._view))
+            moved = other._sums.moved(np.arange(summed.size), *between(other._view, self._view))
             self._sums.add(self._line[summed], np.column_stack(moved))
         rows = other._log.rows
         self._log.append(rows._replace(entity=mine[rows.entity]))
@@ -348,56 +304,6 @@ class Summaries:
             return e, columns, None
         units = Columns.of(known, np.zeros(len(known)), intercept=True)
         return e._replace(side=np.roll(units.rows(known), 1, axis=1)), columns, units
-
-    def _units(self, numbers: Counts) -> Columns:
-        """Mean and mean square of the columns, over what these entities have shown."""
-        member = np.zeros(len(self._line), np.bool_)
-        member[numbers] = True
-        rows = self._log.rows.at(member[self._log.rows.entity])
-        lines, d = self._line[numbers], self.n_features
-        A, c, _, n = (part[lines[lines >= 0]].sum(axis=0) for part in self._sums.parts)
-        X, y = self._view.rows(rows.X), self._view.labels(rows.y)
-        i = np.arange(self._sums.k)
-        square = A[i * (i + 3) // 2] + rows.weight @ np.square(X)
-        if not self.fit_intercept:
-            total = n + rows.weight.sum()
-            return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
-        first = A[-self._sums.k :] + rows.weight @ X  # with the column of ones
-        mean, level = first[:d] / first[d], 0.0
-        if not self.loss.binary:
-            level = float(c[d] + rows.weight @ y) / first[d] + self._view.level
-        spread = square[:d] / first[d] - mean**2
-        spread[spread < 1e-14 * square[:d] / first[d]] = 0.0  # the rounding of one value
-        return Columns.from_moments(self._view.centre + mean, spread, level, intercept=True)
-
-    def _evidence(self, numbers: Counts, columns: Columns) -> tuple[Evidence, Counts]:
-        """What these entities have shown, in these units; and which rows of the log it has."""
-        place = np.full(len(self._line), -1)
-        place[numbers] = np.arange(len(numbers))
-        at = place[self._log.rows.entity]
-        order = np.argsort(at, kind="stable")[np.count_nonzero(at < 0) :]
-        rows = self._log.rows.at(order)
-        sizes = np.bincount(at[order], minlength=len(numbers))
-        lines = self._line[numbers]
-        summed = lines >= 0
-        sums = self._sums.moved(lines[summed], *_between(self._view, columns))
-        return Evidence(
-            columns.rows(rows.X),
-            columns.labels(rows.y),
-            rows.weight,
-            np.append(0, np.cumsum(sizes)),
-            np.where(summed, np.cumsum(summed) - 1, -1),
-            *sums,
-            np.ones((len(numbers), 1)),
-        ), order
-
-
-def _between(one: Columns, other: Columns) -> tuple[Matrix, float]:
-    """F and level: rows in the units of one are ``F x`` and ``y - level`` in those of the other."""
-    F = np.diag(np.append(one.scale / other.scale, np.ones(int(one.intercept))))
-    if one.intercept:
-        F[:-1, -1] = (one.centre - other.centre) / other.scale
-    return F, other.level - one.level
 
 
 def smallest(hashes: NDArray[np.uint64], most: int) -> Counts:
