@@ -20,8 +20,10 @@ lint: .venv/ready
 bench: examples/data/ready
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/prior.py
+	$(BIN)/python benchmarks/sparse.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/estimators.py
+	$(BIN)/python benchmarks/entities.py
 
 growth: .venv/ready
 	$(BIN)/python benchmarks/growth.py

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import warnings
-from pathlib import Path
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from core import best, report
 from numpy.typing import NDArray
+from river.linear_model import LinearRegression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDRegressor
 
 from headstart import MetaRegressor, TaskSet, learn_bias
-from headstart._checks import Vector
+from headstart._core.checks import Vector
 
 Matrix = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -23,16 +28,27 @@ Ids = NDArray[np.int64]
 T, N, D = 100_000, 10, 30
 
 
-def main() -> None:
+def rows_of(tasks: int, n: int, d: int) -> tuple[Matrix, Vector, Ids]:
+    """Rows of entities around a common start, those of one together."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((T * N, D))
-    y = X @ np.full(D, 4.0) + rng.standard_normal(T * N)
-    ids = np.repeat(rng.permutation(T), N)
-    model = MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=ids)
-    batches(model, X, y, ids)
-    streams(X, y, ids)
-    del X, y
-    entities()
+    X, ids = rng.standard_normal((tasks * n, d)), np.repeat(rng.permutation(tasks), n)
+    own = rng.normal(4.0, 0.5, (tasks, d))
+    return X, np.einsum("ij,ij->i", X, own[ids]) + rng.standard_normal(tasks * n), ids
+
+
+def priors() -> None:
+    """A prior to convergence and everybody's own weights, in passes of Algorithm 2."""
+    for d, tasks, most in ((10, 50_000, 150), (10, 1_000_000, 30), (30, 50_000, 300),
+                           (30, 1_000_000, 60)):  # fmt: skip
+        X, y, ids = rows_of(tasks, 10, d)
+        grouped = TaskSet.from_arrays(X, y, ids)
+        fitting, one_pass = best(
+            lambda: MetaRegressor().fit(X, y, groups=ids),  # noqa: B023
+            lambda: learn_bias(grouped, 1.0, 0.1),  # noqa: B023
+            repeat=3 if tasks <= 50_000 else 1,
+        )
+        what = f"MetaRegressor.fit, {tasks:,} tasks, n=10, d={d}, over one pass of learn_bias"
+        report(what, f"{fitting / one_pass:.0f}x", f"at most {most}x")
 
 
 def batches(model: MetaRegressor, X: Matrix, y: Vector, ids: Ids) -> None:
@@ -41,16 +57,8 @@ def batches(model: MetaRegressor, X: Matrix, y: Vector, ids: Ids) -> None:
         lambda: learn_bias(TaskSet.from_arrays(X, y, ids), 1.0, 0.1),
         repeat=5,
     )
-    what = "MetaRegressor.fit over grouping and learn_bias"
+    what = "the paper's MetaRegressor.fit over grouping and learn_bias"
     report(what, f"{fitting / bare:.2f}x", "at most 2.5x")
-    tasks = TaskSet.from_arrays(X, y, ids)
-    chosen, passed = best(
-        lambda: MetaRegressor().fit(X, y, groups=ids),
-        lambda: learn_bias(tasks, 1.0, 0.1),
-        repeat=3,
-    )
-    what = "MetaRegressor.fit choosing reg and step over one pass of learn_bias"
-    report(what, f"{chosen / passed:.1f}x", "at most 8x")
     some = 300
 
     def one_by_one() -> None:
@@ -69,110 +77,161 @@ def batches(model: MetaRegressor, X: Matrix, y: Vector, ids: Ids) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         (loop,) = best(one_by_one, repeat=2)
-    what = "MetaRegressor.fit over a loop of SGDRegressor.fit"
+    what = "a loop of SGDRegressor.fit over the paper's MetaRegressor.fit"
     report(what, f"{loop / some * T / fitting:.0f}x", "at least 300x")
 
     W = np.concatenate([model.weights_of(i)[None] for i in ids[::N]])
     row = np.repeat(np.arange(T), N)
-    predicting, gather = best(
-        lambda: model.predict(X, groups=ids), lambda: np.einsum("id,id->i", X, W[row]), repeat=3
+    prior = MetaRegressor().fit(X[: T * N // 10], y[: T * N // 10], groups=ids[: T * N // 10])
+    predicting, learned, gather = best(
+        lambda: model.predict(X, groups=ids),
+        lambda: prior.predict(X, groups=ids),
+        lambda: np.einsum("id,id->i", X, W[row]),
+        repeat=3,
     )
-    what = "predict for a million rows over gather and product"
-    report(what, f"{predicting / gather:.2f}x", "at most 3x")
+    told = f"{predicting / gather:.2f}x {learned / gather:.2f}x"
+    report("predict for a million rows over gather and product: paper, prior", told, "at most 3x")
+
+
+def by_rows(model: Any, rows: list[Any]) -> None:
+    for row in rows:
+        model.partial_fit(*row)
 
 
 def streams(X: Matrix, y: Vector, ids: Ids) -> None:
-    rows = 2000
-    ours, theirs = (
-        MetaRegressor(reg=1.0, step=0.1),
-        SGDRegressor(loss="epsilon_insensitive", epsilon=0.0),
+    """Rows one by one and in chunks, from arrays and data frames."""
+    names = [f"x{j}" for j in range(D)]
+    frame = pd.DataFrame(X[:20_000], columns=names)
+    inside = frame.assign(user=ids[:20_000])
+    arrays = [(X[i : i + 1], y[i : i + 1]) for i in range(1000)]
+    frames = [(frame.iloc[i : i + 1], y[i : i + 1]) for i in range(1000)]
+    held = [(inside.iloc[i : i + 1], y[i : i + 1]) for i in range(1000)]
+    whose = [ids[i : i + 1] for i in range(1000)]
+    ways: dict[str, dict[str, Any]] = {"prior": {}, "paper": {"reg": 1.0, "step": 0.1}}
+    for name, settings in ways.items():
+        first = slice(0, 1 << 12)
+
+        def begun(source: Any, **more: Any) -> MetaRegressor:
+            model = MetaRegressor(**settings, **more)  # noqa: B023
+            groups = None if more else ids[first]  # noqa: B023
+            return model.partial_fit(source, y[first], groups=groups)  # noqa: B023
+
+        plain, named, grouped = (
+            begun(X[first]),
+            begun(frame[first]),
+            begun(inside[first], group="user"),
+        )
+        theirs, theirs_named = (
+            SGDRegressor(loss="epsilon_insensitive", epsilon=0.0) for _ in range(2)
+        )
+        one, one_named, one_grouped, other, other_named = best(
+            lambda: by_rows(plain, [(*row, i) for row, i in zip(arrays, whose, strict=True)]),  # noqa: B023
+            lambda: by_rows(named, [(*row, i) for row, i in zip(frames, whose, strict=True)]),  # noqa: B023
+            lambda: by_rows(grouped, held),  # noqa: B023
+            lambda: by_rows(theirs, arrays),  # noqa: B023
+            lambda: by_rows(theirs_named, frames),  # noqa: B023
+            repeat=3,
+        )
+        told = f"{one / other:.2f}x {one_named / other_named:.2f}x {one_grouped / other_named:.2f}x"
+        what = f"{name}: partial_fit of one row over SGDRegressor's: array, frame, id in frame"
+        report(what, told, "at most 1x")
+
+        def chunks(source: Any, **more: Any) -> Callable[[], object]:
+            def work() -> None:
+                model = MetaRegressor(**settings, **more)  # noqa: B023
+                for i in range(0, 20_000, 1000):
+                    part = slice(i, i + 1000)
+                    model.partial_fit(source[part], y[part], None if more else ids[part])
+
+            return work
+
+        bare, wrapped, with_ids = best(
+            chunks(X), chunks(frame), chunks(inside, group="user"), repeat=3
+        )
+        what = f"{name}: chunks of 1,000 rows, frames over arrays: ids beside, inside"
+        report(what, f"{wrapped / bare:.2f}x {with_ids / bare:.2f}x", "at most 2x")
+
+
+def single_rows() -> None:
+    """Rows one at a time at a million entities, beside river's."""
+    d, count = 20, 1_000_000
+    rng = np.random.default_rng(0)
+    model = MetaRegressor()
+    for part in np.array_split(np.arange(count), 10):
+        X = rng.standard_normal((len(part), d))
+        model.partial_fit(X, X.sum(axis=1), groups=part)
+    model.finish()
+    rows = list(rng.standard_normal((5000, d)))
+    keys = rng.integers(0, count, 5000).tolist()
+    dicts = [dict(zip(map(str, range(d)), x.tolist(), strict=True)) for x in rows]
+    theirs = LinearRegression()
+
+    def each(work: Callable[..., object], *columns: list[Any]) -> float:
+        start = perf_counter()
+        for row in zip(*columns, strict=True):
+            work(*row)
+        return (perf_counter() - start) / len(rows) * 1e6
+
+    ones = [1.0] * len(rows)
+    figures = [
+        min(taken)
+        for taken in zip(
+            *(
+                (
+                    each(model.predict_one, rows, keys),
+                    each(model.learn_one, rows, ones, keys),
+                    each(model.predict_one, rows, keys),
+                    (model.finish(), 0.0)[1],
+                    each(theirs.learn_one, dicts, ones),
+                    each(theirs.predict_one, dicts),
+                )
+                for _ in range(3)
+            ),
+            strict=True,
+        )
+    ]
+    ask, learn, ask_again, _, learn_other, ask_other = figures
+    report(
+        f"learn_one, µs at a million ids (river {learn_other:.1f})", f"{learn:.1f}", "at most 12"
     )
-
-    def by_rows() -> None:
-        for i in range(rows):
-            ours.partial_fit(X[i : i + 1], y[i : i + 1], groups=ids[i : i + 1])
-
-    def their_rows() -> None:
-        for i in range(rows):
-            theirs.partial_fit(X[i : i + 1], y[i : i + 1])
-
-    mine, others = best(by_rows, their_rows, repeat=3)
-    what = "partial_fit of one row over SGDRegressor.partial_fit"
-    report(what, f"{mine / others:.2f}x", "at most 1x")
-
-    def by_chunks() -> None:
-        chunked = MetaRegressor(reg=1.0, step=0.1)
-        for first in range(0, T * N, 1000):
-            chunk = slice(first, first + 1000)
-            chunked.partial_fit(X[chunk], y[chunk], groups=ids[chunk])
-
-    chunks, batch = best(
-        by_chunks, lambda: MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=ids), repeat=3
-    )
-    report("partial_fit in chunks of 1,000 rows over fit", f"{chunks / batch:.2f}x", "at most 2x")
+    report(f"predict_one, µs (river {ask_other:.1f})", f"{ask:.1f}", "at most 5")
+    report("predict_one, µs, of an entity that has just learned a row", f"{ask_again:.1f}")
 
 
-ONE = """
-import resource, sys, time
+IMPORTS = "import numba, sklearn.linear_model"
+FIRST = """
+import numpy as np
 from headstart import MetaRegressor
-def resident():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
-other = MetaRegressor.load(sys.argv[2])
-other.weights_of(0)
-before = resident()
-model = MetaRegressor.load(sys.argv[1])
-start = time.perf_counter()
-model.weights_of(654321)
-print(time.perf_counter() - start, resident() - before)
+rng = np.random.default_rng(0)
+X = rng.standard_normal((1000, 5))
+MetaRegressor().fit(X, X.sum(axis=1), groups=np.arange(1000) // 10)
 """
 
 
-def entities() -> None:
-    """A million entities on disk."""
-    count = 1_000_000
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((count, D)), rng.standard_normal(count)
-    model = MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=np.arange(count))
-    small = MetaRegressor(reg=1.0, step=0.1).fit(X[:10], y[:10], groups=np.arange(10))
-    del X, y
+def cold() -> None:
+    """The first fit in a process, with and without compiled kernels."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+        place = {**os.environ, "XDG_CACHE_HOME": folder}
 
-        def size() -> int:
-            return sum(p.stat().st_size for p in (place / "model").rglob("*.npy"))
+        def run(code: str) -> float:
+            start = perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, env=place)
+            return perf_counter() - start
 
-        model.save(place / "model")
-        plain = np.ones(size() // 8)
+        empty = run(FIRST)
+        warm, imports = best(lambda: run(FIRST), lambda: run(IMPORTS), repeat=5)
+        report("first fit in a process, empty cache", f"{empty:.1f} s", "at most 8 s")
+        what = "the same with compiled kernels over importing numba and scikit-learn"
+        report(what, f"{warm / imports:.2f}x", "at most 1.5x")
 
-        def replace_plain() -> None:
-            np.save(place / "new.npy", plain)
-            (place / "new.npy").replace(place / "plain.npy")
 
-        writing, bare_write = best(lambda: model.save(place / "model"), replace_plain, repeat=5)
-        report(
-            f"saving a million entities ({size() / 1e6:.0f} MB) over np.save",
-            f"{writing / bare_write:.2f}x",
-            "at most 3x",
-        )
-
-        def load() -> None:
-            loaded = MetaRegressor.load(place / "model")
-            loaded._live()
-
-        reading, bare_read = best(load, lambda: np.load(place / "plain.npy"), repeat=5)
-        (opening,) = best(lambda: MetaRegressor.load(place / "model"), repeat=5)
-        report("loading them over np.load", f"{opening / bare_read:.2f}x", "at most 3x")
-        what = "the same with all read, checked and ready to go on"
-        report(what, f"{reading / bare_read:.2f}x")
-        small.save(place / "small")
-        arguments = [str(place / "model"), str(place / "small")]
-        out = subprocess.run(
-            [sys.executable, "-c", ONE, *arguments], check=True, capture_output=True, text=True
-        )
-        seconds, megabytes = map(float, out.stdout.split())
-        report("one entity's weights after opening", f"{seconds * 1e3:.2f} ms", "under 1 ms")
-        report("resident memory for it", f"{megabytes:.1f} MB", "under 50 MB")
+def main() -> None:
+    cold()
+    single_rows()
+    priors()
+    X, y, ids = rows_of(T, N, D)
+    batches(MetaRegressor(reg=1.0, step=0.1).fit(X, y, groups=ids), X, y, ids)
+    streams(X, y, ids)
 
 
 if __name__ == "__main__":

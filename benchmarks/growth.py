@@ -26,8 +26,8 @@ from headstart import MetaRegressor, evaluate_bias, get_loss, learn_bias
 from headstart.distributed import ClusterParts, connect, executor
 from headstart.environments import RegressionEnvironment
 from headstart.jobs import adapt_all
+from headstart.meta.rounds import Loading, LocalParts, round_bounds
 from headstart.parquet import ParquetRows, plan_partitions
-from headstart.rounds import Loading, LocalParts, round_bounds
 
 D, FILES = 20, 16
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from headstart import TaskSet, get_loss, learn_bias, learn_prior
-from headstart.prior.em import Learning
-from headstart.prior.learn import task_evidence
-from headstart.prior.shapes import Full
+from headstart.meta.prior.em import Learning
+from headstart.meta.prior.learn import task_evidence
+from headstart.meta.prior.shapes import Full
 
 Matrix = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def against_mixed_models() -> None:
 def passes(tasks: TaskSet, n_jobs: int = 1) -> Callable[[], object]:
     """One pass over the tasks and one step of the prior, everything made ready before."""
     loss = get_loss("squared")
-    e, _, _ = task_evidence(tasks, loss)
+    e, *_ = task_evidence(tasks, loss)
     learning = Learning(e, loss, Full(), n_jobs)
     return lambda: learning.take(learning.first, learning.moments)
 

@@ -1,6 +1,7 @@
 """How good the defaults are, and how often the diagnosis is right: ``make quality``.
 
-Errors of new tasks under a learned prior (`prior_quality`); after the defaults, over those of the
+Errors of new tasks under a learned prior (`prior_quality`) and by the estimators on tables
+(`estimator_quality`); after the defaults, over those of the
 paper's fully validated grid on the same tasks; and verdicts over many draws of three worlds, 100
 tasks of 16 rows each.
 """
@@ -11,6 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import estimator_quality
 import numpy as np
 import pandas as pd
 import prior_quality
@@ -26,7 +28,7 @@ from headstart import (
 )
 from headstart.datasets import DataUnavailableError
 from headstart.environments import RegressionEnvironment
-from headstart.evaluation import predict_rows
+from headstart.evaluation.ways import predict_rows
 from headstart.experiments import EXPERIMENTS, Experiment, draw_data
 
 
@@ -43,7 +45,7 @@ def defaults_over_grid(experiment: Experiment, counts: list[int], seeds: range) 
             model = (MetaClassifier if loss.binary else MetaRegressor)(loss=loss)
             model.fit(train.X, train.y, groups=np.repeat(train.ids, train.sizes))
             shots, queries = data.test
-            losses = loss.value(predict_rows(model._adapted(shots), queries), queries.y)
+            losses = loss.value(predict_rows(model.adapt_tasks(shots), queries), queries.y)
             errors.append([grid.test_loss[grid.tasks.tolist().index(T)], losses.mean()])
     for T, (theirs, ours) in zip(
         counts, np.reshape(errors, (-1, len(counts), 2)).mean(axis=0), strict=True
@@ -89,6 +91,7 @@ def real_tables() -> None:
 
 if __name__ == "__main__":
     prior_quality.main()
+    estimator_quality.main()
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     for experiment in EXPERIMENTS.values():
         synthetic = experiment.has_mean

@@ -17,7 +17,7 @@ from reference import algorithm_2, algorithm_4, online_validation
 from threadpoolctl import threadpool_limits
 
 from headstart.environments import RegressionEnvironment
-from headstart.experiments import EXPERIMENTS, Piece, Store, run_pieces
+from headstart.experiments import EXPERIMENTS, Piece, PieceFolder, run_pieces
 from headstart.selection import select_online
 
 GRID = np.geomspace(1e-6, 1e3, 10)
@@ -90,7 +90,7 @@ def cores_over_one() -> None:
 
     def run(jobs: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            list(run_pieces(pieces, {e: Store(Path(folder), e, print)}, jobs))
+            list(run_pieces(pieces, {e: PieceFolder(Path(folder), e, print)}, jobs))
 
     one, two = best(lambda: run(1), lambda: run(2), repeat=3)
     report("experiments: two cores over one", f"{one / two:.2f}x", "at least 1.7x")

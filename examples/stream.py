@@ -1,7 +1,7 @@
-"""A nightly stream of orders: learn from its rows, save, and go on in another process.
+"""A stream of orders: learn as rows come, save, go on in another process, forget a shop.
 
-Every shop is a task. Rows of many shops come mixed; after eight of its rows a shop has given
-the bias what it has to give, and goes on training its own weights.
+Rows of all shops come mixed, in any order. Each shop keeps sums over its rows, so that the model
+at the end is the one that all rows at once would have given.
 """
 
 from __future__ import annotations
@@ -14,46 +14,56 @@ import numpy as np
 
 from headstart import MetaRegressor
 
+SHOPS, D = 500, 4
 rng = np.random.default_rng(0)
-weights = rng.normal([3.0, -1.0, 2.0, 0.5, 1.0], 1.0, (3000, 5))
+weights = rng.normal([3.0, -1.0, 2.0, 0.5], [1.0, 0.2, 1.0, 0.2], (SHOPS, D))
 
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def rows_of(shops: np.ndarray, count: int) -> Chunk:
-    """Orders of these shops, mixed."""
-    shop, X = rng.choice(shops, count), rng.standard_normal((count, 5))
+def orders(count: int) -> Chunk:
+    """Orders of shops that are drawn at random."""
+    shop, X = rng.integers(0, SHOPS, count), rng.standard_normal((count, D))
     return X, 10.0 + np.sum(X * weights[shop], axis=1) + 0.5 * rng.standard_normal(count), shop
 
 
-def night(first: int, last: int) -> Iterator[Chunk]:
-    """The shops from `first` to before `last`, twenty at a time."""
-    return (rows_of(np.arange(k, k + 20), 300) for k in range(first, last, 20))
+def night() -> Iterator[Chunk]:
+    """What comes in one night, a chunk at a time."""
+    return (orders(500) for _ in range(4))
 
 
-def error(model: MetaRegressor, first: int, last: int) -> float:
-    """Mean absolute error on further rows of these shops."""
-    X, y, shop = rows_of(np.arange(first, last), 5000)
+def error(model: MetaRegressor, rows: Chunk) -> float:
+    """Mean absolute error."""
+    X, y, shop = rows
     return float(np.abs(model.predict(X, groups=shop) - y).mean())
 
 
 def main() -> None:
-    """Two nights and what they bring."""
+    """Two nights, a day of single orders, and what they bring."""
+    later = orders(5000)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "orders"
-        model = MetaRegressor(task_size=8)
-        model.learn(night(0, 2000))
-        print(f"shops seen the first night: error {error(model, 0, 2000):.2f}")
-        print(f"shops not seen yet, by the bias: {error(model, 2000, 3000):.2f}")
+        model = MetaRegressor().learn(night())  # partial_fit of every chunk, then finish
+        print(f"after the first night, about 4 orders a shop: error {error(model, later):.2f}")
         model.save(place)
 
-        # The next night, in another process: as if it had never stopped.
-        again = MetaRegressor.load(place)
-        again.learn(night(2000, 3000))
+        again = MetaRegressor.load(place)  # in another process: as if it had never stopped
+        again.learn(night())
+        print(f"after the second night: error {error(again, later):.2f}")
+
+        X, y, shop = orders(2000)
+        wrong = []
+        for x, label, key in zip(X, y, shop.tolist(), strict=True):
+            wrong.append(abs(again.predict_one(x, key) - label))  # before it is known
+            again.learn_one(x, label, key)
+        again.finish()
+        print(f"single orders by day, each predicted first: error {np.mean(wrong):.2f}")
+        print(f"in the evening: error {error(again, later):.2f}, with noise alone 0.40")
+
+        again.forget(7).finish()  # shop 7 leaves, and nothing of it stays
         again.save(place)
-        print(f"the same shops after their first night: {error(again, 2000, 3000):.2f}")
-        print(f"bias {again.bias_.round(1)}, intercept {again.intercept_:.1f}")
-        print(again)
+        print(again, "7 is known" if 7 in again.ids_ else "7 is forgotten")
+        print(again.summary().round(1))
 
 
 if __name__ == "__main__":

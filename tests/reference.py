@@ -6,7 +6,7 @@ A loss here is a name and its parameter; labels and predictions are plain number
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,27 +192,74 @@ class Streamed(NamedTuple):
     own: dict[object, Array]
 
 
+class MetaSteps:
+    """Algorithm 2's iterates, the intercept last: by a given step, or by DoG's if that is None.
+
+    Tasks may overlap. `metric` is the square of the constant column's value, in whose units
+    gradients and distances of intercepts are measured.
+    """
+
+    def __init__(self, size: int, lam: float, gamma: float | None, constant: bool = False) -> None:
+        self.lam, self.gamma, self.constant = lam, gamma, constant
+        self.iterates, self.weights = [np.zeros(size)], [0.0 if gamma is None else 1.0]
+        self.taken, self.squares, self.reach = 0, 0.0, 0.0
+
+    @property
+    def newest(self) -> Array:
+        return self.iterates[-1]
+
+    @property
+    def mean(self) -> Array:
+        if sum(self.weights) == 0.0:
+            return self.newest
+        return np.asarray(np.average(self.iterates, axis=0, weights=self.weights))
+
+    def take(self, gradient: Array, n: int, born: int, metric: float) -> None:
+        """The step of a task of n rows that began after `born` steps."""
+        self.taken += 1
+        if self.gamma is not None:
+            self.iterates.append(self.newest - self.gamma * gradient)
+            self.weights.append(1.0)
+            return
+        units = np.append(np.ones(gradient.size - 1), 0.0 if metric == 0.0 else metric**-0.5)
+        norm = float(np.sum((units * gradient) ** 2))
+        self.squares += norm
+        if self.squares == 0.0:
+            return
+        if self.reach == 0.0:
+            lam = self.lam / n if self.constant else self.lam
+            self.reach = float(np.sqrt(norm)) / lam
+            self.weights = [0.0] * (len(self.weights) - 1) + [self.reach]
+        rate = self.reach / np.sqrt(self.squares) / (self.taken - born)
+        h = self.newest - rate * gradient
+        self.reach = max(self.reach, float(np.linalg.norm(units * (h - self.iterates[0]))))
+        self.iterates.append(h)
+        self.weights.append(self.reach)
+
+
 def meta_stream(
     X: Array,
     y: Array,
     groups: Sequence[object],
     lam: float,
-    gamma: float,
+    gamma: float | None,
     name: str,
     c: float,
     task_size: int | None,
     intercept: bool,
+    constant: bool = False,
+    predictor: str = "average",
 ) -> Streamed:
     """A stream of rows, kept whole and gone through again from its definition.
 
     A constant column follows the inputs: row i has the root mean square of rows 0
-    to i there. Its weight is kept in the units of the prediction.
+    to i there. Its weight is kept in the units of the prediction. With `constant`
+    steps within tasks are of length 1 / lam.
     """
     d = X.shape[1]
-    scale = [np.sqrt(np.mean(X[: i + 1] ** 2)) for i in range(len(X))]
-    scale = [b if intercept else 0.0 for b in scale]
-    history = [np.zeros(d + 1)]
-    opened: dict[object, Array] = {}  # the bias a task started from, while it is open
+    metric = [float(np.mean(X[: i + 1] ** 2)) if intercept else 0.0 for i in range(len(X))]
+    steps = MetaSteps(d + 1, lam, gamma, constant)
+    opened: dict[object, tuple[Array, int]] = {}  # bias and steps when a task began, while open
     started: dict[object, Array] = {}
     seen: dict[object, list[int]] = {}
 
@@ -221,130 +268,39 @@ def meta_stream(
         for k, i in enumerate(rows, 1):
             z = float(X[i] @ w[-1][:d] + w[-1][d])
             u = loss_subgradient(name, c, z, y[i])
-            pull = pull + u * np.append(X[i], scale[i] ** 2)
-            w.append(start - pull / (k * lam))
+            pull = pull + u * np.append(X[i], metric[i])
+            w.append(start - pull / (lam if constant else k * lam))
         return w, pull
 
-    def close(group: object) -> None:
+    def close(group: object, newest: int) -> None:
         rows = seen[group][:task_size]
-        _, pull = iterates(rows, opened.pop(group))
-        history.append(history[-1] - gamma * pull / len(rows))
+        start, born = opened.pop(group)
+        _, pull = iterates(rows, start)
+        steps.take(pull / len(rows), len(rows), born, metric[newest])
+
+    def own(rows: list[int], start: Array) -> Array:
+        w, _ = iterates(rows, start)
+        if predictor == "last":
+            return w[-1]
+        k = np.ones(len(rows)) if predictor == "average" else np.arange(1.0, len(rows) + 1)
+        return np.asarray(np.average(w[:-1], axis=0, weights=k))
 
     for i, group in enumerate(groups):
         if task_size is None and opened and group not in opened:
-            close(next(iter(opened)))
+            close(next(iter(opened)), i - 1)
         if group is None:
-            _, pull = iterates([i], history[-1])
-            history.append(history[-1] - gamma * pull)
+            _, pull = iterates([i], steps.newest)
+            steps.take(pull, 1, steps.taken, metric[i])
             continue
         if group not in seen:
-            seen[group], opened[group] = [], history[-1]
-            started[group] = np.mean(history, axis=0)
+            seen[group], opened[group] = [], (steps.newest, steps.taken)
+            started[group] = steps.mean
         seen[group].append(i)
         if group in opened and len(seen[group]) == task_size:
-            close(group)
+            close(group, i)
     for group in list(opened):
-        close(group)
-    own = {g: np.mean(iterates(seen[g], started[g])[0][:-1], axis=0) for g in seen}
-    return Streamed(np.mean(history, axis=0), own)
-
-
-def tuned_stream(
-    X: Array,
-    y: Array,
-    groups: Sequence[object],
-    kappas: Array,
-    name: str,
-    c: float,
-    task_size: int | None,
-    intercept: bool,
-    margins: bool,
-) -> Streamed:
-    """A stream that chooses its constant step and takes DoG's meta-steps, from its definition."""
-    d, decay = X.shape[1], 3.0
-    origin = np.append(np.zeros(d), y[0] if intercept and not margins else 0.0)
-    h, bias, weights = origin, origin, [np.zeros((0, d + 1)), np.zeros(0)]
-    squares, error, reach, losses, lead, steps = 0.0, 0.0, 0.0, np.zeros(len(kappas)), 3, 0
-    trials = 0
-    tasks: dict[object, dict[str, Any]] = {}
-    own: dict[object, Array] = {}
-    known: dict[object, int] = {}
-
-    def metric(rows: int) -> float:
-        return float(np.mean(X[:rows] ** 2)) if intercept else 0.0
-
-    def unit(rows: int) -> float:
-        return error / (float(np.mean(np.sum(X[:rows] ** 2, axis=1))) + metric(rows))
-
-    def meta_step(gradient: Array, n: int, born: int, rows: int) -> None:
-        nonlocal h, bias, squares, reach, steps
-        steps += 1
-        scale = np.append(np.ones(d), 0.0 if metric(rows) == 0.0 else metric(rows) ** -0.5)
-        norm = float(np.sum((scale * gradient) ** 2))
-        squares += norm
-        if squares == 0.0:
-            return
-        if reach == 0.0:
-            reach = n * unit(rows) * np.sqrt(norm)
-            weights[0], weights[1] = h[None], np.array([reach])
-        h = h - reach / np.sqrt(squares) / (steps - born) * gradient
-        reach = max(reach, float(np.linalg.norm(scale * (h - origin))))
-        weights[0], weights[1] = np.vstack([weights[0], h]), np.append(weights[1], reach)
-        if reach > 0.0:
-            bias = np.average(weights[0], axis=0, weights=weights[1])
-
-    def first_error(value: float) -> None:
-        nonlocal error
-        share = min(1.0, (1.0 + decay) / (steps + 1 + decay))
-        error = 1.0 if margins else error + share * (abs(value) - error)
-
-    def close(group: object, rows: int) -> None:
-        nonlocal losses, lead, trials
-        task = tasks.pop(group)
-        n = task["n"]
-        if task["trial"]:
-            share = (1.0 + decay) / (trials + 1 + decay)
-            losses = losses + share * (task["losses"] / (n * (n + 1) / 2) - losses)
-            lead, trials = int(np.argmin(losses)), trials + 1
-        meta_step(task["pull"] / n, n, task["born"], rows)
-
-    for i, group in enumerate(groups):
-        if task_size is None and tasks and group not in tasks:
-            close(next(iter(tasks)), i)
-        wide, direction = np.append(X[i], 1.0), np.append(X[i], metric(i + 1))
-        if group is None:
-            first_error(wide @ bias - y[i])
-            u = loss_subgradient(name, c, float(wide @ h), y[i])
-            meta_step(u * direction, 1, steps, i + 1)
-            continue
-        if group not in known:
-            trial = len(known) < 256 or len(known) % 8 == 0
-            known[group], own[group] = i, bias
-            tasks[group] = {"n": 0, "leading": h, "pull": np.zeros(d + 1), "born": steps}
-            tasks[group] |= {"losses": np.zeros(len(kappas)), "tried": [bias] * len(kappas)}
-            tasks[group]["trial"] = trial
-        task = tasks.get(group)
-        if task is not None and (task["n"] == 0 or error == 0.0):
-            first_error(wide @ bias - y[i])
-        step = kappas[lead] * unit(i + 1)
-        u = loss_subgradient(name, c, float(wide @ own[group]), y[i])
-        own[group] = own[group] - step * u * direction
-        if task is None:
-            continue
-        task["n"] += 1
-        for q, kappa in enumerate(kappas):
-            z = float(wide @ task["tried"][q])
-            task["losses"][q] += task["n"] * loss_value(name, c, z, y[i])
-            u = loss_subgradient(name, c, z, y[i])
-            task["tried"][q] = task["tried"][q] - kappa * unit(i + 1) * u * direction
-        u = loss_subgradient(name, c, float(wide @ task["leading"]), y[i])
-        task["leading"] = task["leading"] - step * u * direction
-        task["pull"] = task["pull"] + u * direction
-        if task["n"] == task_size:
-            close(group, i + 1)
-    for group in list(tasks):
-        close(group, len(X))
-    return Streamed(bias, own)
+        close(group, len(X) - 1)
+    return Streamed(steps.mean, {g: own(seen[g], started[g]) for g in seen})
 
 
 class Normal(NamedTuple):

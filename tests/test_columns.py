@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart._checks import ROWS_AT_ONCE
-from headstart.columns import Columns
+from headstart._core.checks import ROWS_AT_ONCE
+from headstart.tasks.columns import Columns
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headstart import datasets
-from headstart.datasets import DataUnavailableError, load_lenk
+from headstart.datasets import DataUnavailableError, lenk_tables, load_lenk
 
 here = pytest.mark.skipif(
     not (Path(os.environ.get("HEADSTART_DATA", "/nowhere")) / datasets.LENK).is_file(),
@@ -29,6 +29,9 @@ def test_the_survey() -> None:
     assert (shots.y.min(), shots.y.max()) == (0.0, 10.0)
     for X, _ in queries:  # everybody was tested on the same four computers
         np.testing.assert_array_equal(X, queries[0][0])
+    rated = lenk_tables()["Traindata"].reshape(180, 16, 15)  # of each the first eight are shots
+    np.testing.assert_array_equal(shots.X, rated[:, :8, :14].reshape(-1, 14))
+    np.testing.assert_array_equal(shots.y, rated[:, :8, 14].ravel())
     assert any(np.any(shots[0][0] != X) for X, _ in shots)  # but rated others in other orders
 
 

@@ -26,6 +26,7 @@ from headstart.cli import app
 from headstart.distributed import (
     ClusterError,
     ClusterParts,
+    best_of,
     connect,
     executor,
     select_spread,
@@ -33,8 +34,8 @@ from headstart.distributed import (
 )
 from headstart.environments import RegressionEnvironment
 from headstart.jobs import adapt_all
+from headstart.meta.rounds import Loading, LocalParts, RoundSettings, learn_rounds
 from headstart.parquet import ParquetRows, plan_partitions
-from headstart.rounds import Loading, LocalParts, learn_rounds
 from headstart.training import fit_rounds
 
 pytestmark = [
@@ -138,9 +139,9 @@ def test_rounds(client: Any, tmp_path: Path, killed: bool) -> None:
     loading, partitions = Loading(rows), plan_partitions(rows, 200)
     callback = once(lambda: kill_a_worker(client), 100) if killed else None
     parts = ClusterParts(connect(client), loading, partitions)
-    there = learn_rounds(parts, 3, 0.5, 0.2, batch_size=24, callback=callback)
+    there = learn_rounds(parts, 3, RoundSettings(0.5, 0.2, batch_size=24), callback=callback)
     local = LocalParts([loading.load(p) for p in partitions])
-    here = learn_rounds(local, 3, 0.5, 0.2, batch_size=24)
+    here = learn_rounds(local, 3, RoundSettings(0.5, 0.2, batch_size=24))
     np.testing.assert_array_equal(there.total, here.total)
     assert there.steps == here.steps > 5
 
@@ -149,11 +150,10 @@ def test_rounds(client: Any, tmp_path: Path, killed: bool) -> None:
 def test_selection(client: Any, killed: bool) -> None:
     draw, rng = RegressionEnvironment(n_features=10).draw, np.random.default_rng(0)
     valid, test = (draw(60, 30, rng).tasks.split_rows(10) for _ in range(2))
-    given: tuple[Any, ...] = (draw(400, 10, rng).tasks, valid, test)
+    train = draw(400, 10, rng).tasks
     grid: Any = np.logspace(-3, 2, 6)
     connect(client)
     killer = kill_a_busy_worker(client) if killed else None
-    train, valid, test = given
     there = select_spread(client, train, valid, test, grid, grid)
     assert killer is None or killer()
     here = select_online(train, valid, test, grid, grid)
@@ -161,6 +161,16 @@ def test_selection(client: Any, killed: bool) -> None:
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
     for name in ("validation_loss", "bias", "test_loss"):
         np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-10)
+
+
+def test_the_best_of_parts_of_a_grid_is_that_of_all() -> None:
+    draw, rng = RegressionEnvironment(n_features=5).draw, np.random.default_rng(0)
+    train, grid = draw(30, 5, rng).tasks, np.logspace(-3, 1, 5)
+    valid, test = (draw(10, 10, rng).tasks.split_rows(5) for _ in range(2))
+    parts = [select_online(train, valid, test, regs, grid) for regs in (grid[:2], grid[2:])]
+    found, expected = best_of(parts), select_online(train, valid, test, grid, grid)
+    for name in expected._fields:
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
 
 
 def test_an_estimator_in_rounds(client: Any, tmp_path: Path) -> None:
@@ -264,9 +274,9 @@ def test_a_lost_scheduler_is_said_and_the_last_round_kept(tmp_path: Path) -> Non
             )
     finally:
         one.stop()
-    told: list[int] = []
-    again = fit_rounds(model, rows, callback=lambda done, _: told.append(done), **settings)
-    assert told[0] > 100
+    calls: list[int] = []
+    again = fit_rounds(model, rows, callback=lambda done, _: calls.append(done), **settings)
+    assert calls[0] > 100
     whole = fit_rounds(model, rows, batch_size=8, partition_rows=400)
     np.testing.assert_array_equal(again.bias_, whole.bias_)
 
@@ -290,10 +300,10 @@ def test_a_lost_scheduler_leaves_finished_partitions(tmp_path: Path) -> None:
         one.stop()
     assert not (out / "index.json").exists()
     done = len(list((out / "done").iterdir()))
-    told: list[int] = []
-    adapt_all(model, rows, out, partition_rows=200, callback=lambda done, _: told.append(done))
+    calls: list[int] = []
+    adapt_all(model, rows, out, partition_rows=200, callback=lambda done, _: calls.append(done))
     assert done >= 1
-    assert len(told) == len(plan_partitions(rows, 200)) - done  # the others are not run again
+    assert len(calls) == len(plan_partitions(rows, 200)) - done  # the others are not run again
     adapt_all(model, rows, tmp_path / "whole", partition_rows=200)
     pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "whole" / "weights"))
 

@@ -30,7 +30,7 @@ from headstart import (
     get_loss,
     task_weights,
 )
-from headstart.erm import solve_task, workspace
+from headstart.inner.erm import solve_task, workspace
 from headstart.theory import dual_value, erm_stability, primal_value
 
 ALL = tuple(LOSSES)

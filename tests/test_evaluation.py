@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from headstart import FewShotCurve, MetaClassifier, MetaRegressor, few_shot_curve, few_shot_score
+from headstart import (
+    FewShotCurve,
+    MetaClassifier,
+    MetaRegressor,
+    TaskSet,
+    few_shot_curve,
+    few_shot_score,
+)
+from headstart.evaluation.held_out import ERRORS, Fold, Plan, held_out_curve
 
 Array = NDArray[np.float64]
 
@@ -40,7 +48,7 @@ def test_held_out_tasks_are_adapted_and_judged_by_their_other_rows() -> None:
             found += [model.adapt(X[rows[:k]], y[rows[:k]]).predict(X[rest]) for k in (2, 5)]
             expected = [np.abs(z - y[rest]).mean() for z in found]
             position = curve.ids.tolist().index(i)
-            np.testing.assert_allclose(curve.errors[position], expected)
+            np.testing.assert_allclose(curve.errors[position], expected, rtol=1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{"reg": 1.0, "step": 0.5}, {"inner": "erm"}])
@@ -81,6 +89,10 @@ def test_classifiers_are_judged_by_wrong_labels() -> None:
     assert curve.mean[1] < 0.2
     alone = few_shot_curve(LogisticRegression(max_iter=100), X, labels, ids, how="independent")
     assert np.all(alone.mean[1:] < 0.6)
+    one = few_shot_curve(LogisticRegression(), X, labels, ids, how="independent", shots=[1])
+    rows = [np.flatnonzero(ids == i) for i in one.ids]  # of one row its label is all there is
+    expected = [np.mean(labels[own[1:]] != labels[own[0]]) for own in rows]
+    np.testing.assert_allclose(one.errors[:, 0], expected)
 
 
 def test_frames_repeats_and_shuffles() -> None:
@@ -105,6 +117,75 @@ def test_intervals_cover_the_mean() -> None:
     assert 0.91 < covered < 0.965  # 0.95 asked; skewed errors cost a little
 
 
+def test_the_interval_is_students_over_tasks() -> None:
+    errors = np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 0.0], [7.0, 8.0]])
+    curve = FewShotCurve((1, 2), errors, np.arange(4))
+    # 3.1824 is the 0.975 quantile of Student's t with 3 degrees of freedom, 1.6377 the 0.9 one;
+    # the sample variances are 7 and 16, with 3 in the denominator
+    expected = np.sqrt([7.0, 16.0]) / 2.0
+    np.testing.assert_allclose(curve.half_width, 3.182446305284263 * expected, rtol=1e-9)
+    wide = FewShotCurve((1, 2), errors, np.arange(4), level=0.8)
+    np.testing.assert_allclose(wide.half_width, 1.63774435369621 * expected, rtol=1e-9)
+    assert wide.minus(curve).level == 0.8
+    assert np.isnan(FewShotCurve((1, 2), errors[:1], np.arange(1)).half_width).all()
+
+
+def test_every_task_that_can_be_is_held_out_once() -> None:
+    rng = np.random.default_rng(0)
+    sizes = [5, 2, 4, 3, 6, 4, 4, 5, 4, 3, 7, 4, 4]  # ten have more than three rows
+    tasks = TaskSet.from_list([(rng.normal(size=(n, 2)), rng.normal(size=n)) for n in sizes])
+    seen: list[Fold] = []
+
+    def forecast(fold: Fold, shots: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+        seen.append(fold)
+        assert shots == (0, 3)
+        yield np.zeros(len(fold.queries.y))
+        yield fold.queries.y
+
+    curve = held_out_curve(forecast, tasks, ERRORS["absolute"], Plan((0, 3), folds=4), rng)
+    assert [len(fold.new) for fold in seen] == [3, 3, 2, 2]  # as even as they can be
+    held_out = np.concatenate([fold.new.ids for fold in seen])
+    assert sorted(held_out) == np.flatnonzero(np.array(sizes) > 3).tolist() == curve.ids.tolist()
+    for known, new, queries in seen:
+        assert sorted([*known.ids, *new.ids]) == list(range(len(sizes)))
+        np.testing.assert_array_equal(queries.ids, new.ids)
+        for (_, y), (_, rest) in zip(new, queries, strict=True):
+            np.testing.assert_array_equal(y[3:], rest)
+    expected = [np.abs(tasks[t][1][3:]).mean() for t in curve.ids]
+    np.testing.assert_allclose(curve.errors, np.column_stack([expected, np.zeros(10)]))
+    least = Plan((3,), folds=10)
+    held_out_curve(lambda fold, _: [fold.queries.y], tasks, ERRORS["absolute"], least, rng)
+    with pytest.raises(ValueError, match=r"shots: 10 tasks have more than 3 rows, at least 11"):
+        few_shot_curve(Ridge(), tasks.X, tasks.y, np.repeat(tasks.ids, tasks.sizes),
+                       how="pooled", shots=[3], folds=11)  # fmt: skip
+
+
+def test_repeats_are_averaged_and_shuffles_keep_rows_with_their_tasks() -> None:
+    X, y, ids = table()
+    rng = np.random.default_rng(3)
+    tasks = TaskSet.from_arrays(X, y, ids)
+    seen: list[Fold] = []
+
+    def forecast(fold: Fold, _: tuple[int, ...]) -> list[Array]:
+        seen.append(fold)
+        return [np.full(len(fold.queries.y), float(len(seen)))]
+
+    plan = Plan((4,), folds=2, repeats=3, shuffle=True)
+    curve = held_out_curve(forecast, tasks, lambda _, z: z, plan, rng)
+    assert len(seen) == 6
+    expected = np.zeros(30)
+    for number, fold in enumerate(seen, start=1):
+        expected[np.isin(tasks.ids, fold.new.ids)] += number / 3.0
+    np.testing.assert_allclose(curve.errors[:, 0], expected)
+    orders = set()
+    for fold in seen:
+        for i, (rows, _) in zip(fold.new.ids, fold.new, strict=True):
+            own = tasks[tasks.ids.tolist().index(i)][0]
+            np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(own[:, 0]))
+            orders.add(tuple(np.searchsorted(np.sort(own[:, 0]), rows[:, 0])))
+    assert len(orders) > 60
+
+
 def test_plot_shows_mean_and_band() -> None:
     X, y, ids = table()
     curve = few_shot_curve(MetaRegressor(), X, y, ids)
@@ -112,7 +193,10 @@ def test_plot_shows_mean_and_band() -> None:
     (line,) = ax.get_lines()
     np.testing.assert_array_equal(line.get_ydata(), curve.mean)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1", "2", "4", "8"]
-    assert len(ax.collections) == 1
+    (band,) = ax.collections
+    low, high = band.get_datalim(ax.transData).intervaly
+    assert low == pytest.approx(np.min(curve.mean - curve.half_width))
+    assert high == pytest.approx(np.max(curve.mean + curve.half_width))
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,18 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numba
 import pytest
 
-from headstart import _jit
+from headstart._core import checks, jit
 
 PROBE = """
-from headstart import biased_sgd, _jit
+from headstart import biased_sgd
+from headstart._core import jit
 print(biased_sgd([[1.0]], [3.0], [0.0], 1.0).last[0])
-print(sum(1 for _ in _jit.CACHE_FOLDER.rglob('*.nbi')) if _jit.CACHE_FOLDER else 'no folder')
+print(sum(1 for _ in jit.CACHE_FOLDER.rglob('*.nbi')) if jit.CACHE_FOLDER else 'no folder')
 """
 
 
@@ -37,7 +40,7 @@ def probe(package: Path, **environment: str) -> list[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(_jit.PACKAGE, tmp_path / "headstart", ignore=ignored)
+    shutil.copytree(jit.PACKAGE, tmp_path / "headstart", ignore=ignored)
     return tmp_path
 
 
@@ -90,11 +93,11 @@ def test_numbas_own_setting_is_respected_and_left_alone(copy: Path) -> None:
 
 def test_digest_sees_names_and_contents(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
-    first = _jit.source_digest(tmp_path)
+    first = jit.source_digest(tmp_path)
     (tmp_path / "a.py").write_text("2")
-    second = _jit.source_digest(tmp_path)
+    second = jit.source_digest(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
-    assert len({first, second, _jit.source_digest(tmp_path)}) == 3
+    assert len({first, second, jit.source_digest(tmp_path)}) == 3
 
 
 def collect(seen: list[int], first: int, last: int) -> None:
@@ -105,7 +108,7 @@ def test_blocks_cover_everything_once() -> None:
     for count in (1, 7, 100):
         for jobs in (1, 2, 3):
             seen: list[int] = []
-            _jit.run_blocks(partial(collect, seen), count, jobs)
+            jit.run_blocks(partial(collect, seen), count, jobs)
             assert sorted(seen) == list(range(count))
 
 
@@ -114,4 +117,38 @@ def test_an_error_in_a_block_is_raised() -> None:
         raise MemoryError(f"{first} to {last}")
 
     with pytest.raises(MemoryError):
-        _jit.run_blocks(work, 10, 2)
+        jit.run_blocks(work, 10, 2)
+
+
+def test_editing_a_help_text_compiles_nothing(copy: Path) -> None:
+    probe(copy)
+    before = set((copy / "headstart" / "__pycache__").glob("kernels-*"))
+    command = next((copy / "headstart" / "cli").glob("*.py"))
+    command.write_text(command.read_text() + "\n# a better word\n")
+    probe(copy)
+    assert set((copy / "headstart" / "__pycache__").glob("kernels-*")) == before
+
+
+def test_the_cache_is_named_after_all_folders_that_hold_kernels() -> None:
+    decorators = ("@kernel", "@inlined", "@within", "@intrinsic", "uncached(")
+    holding = {
+        source.relative_to(jit.PACKAGE).parts[0]
+        for source in jit.PACKAGE.rglob("*.py")
+        if any(word in source.read_text() for word in decorators)
+    }
+    assert holding == set(jit.HOLD_KERNELS)
+
+
+def test_kernels_of_others_keep_their_cache_folder() -> None:
+    before = vars(numba.config)["CACHE_DIR"]
+    seen: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba, "njit", lambda *_, **__: seen.append(vars(numba.config)["CACHE_DIR"]))
+        jit.kernel(abs)
+    assert seen == [str(jit.CACHE_FOLDER)]
+    assert vars(numba.config)["CACHE_DIR"] == before
+
+
+def test_threads_are_counted_back_from_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "cores", lambda: 4)
+    assert [checks.check_jobs(n) for n in (None, 1, 3, -1, -2, -4, -9)] == [1, 1, 3, 4, 3, 1, 1]

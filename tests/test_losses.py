@@ -31,6 +31,9 @@ from headstart import (
     register_loss,
     select_online,
 )
+from headstart._core.jit import uncached
+from headstart.losses import Form
+from headstart.losses.form import ABSOLUTE, HINGE, OWN, SQUARED
 from headstart.losses.scalar import conjugate_slope, prox_conjugate, prox_slope
 from headstart.theory import sgd_regret
 
@@ -140,17 +143,50 @@ def test_prox_by_moreaus_identity(loss: Loss, a: float, y: float, eta: float) ->
     assert gap == pytest.approx(0.0, abs=1e-8 * (1.0 + abs(p * z)))
 
 
+@uncached
+def prox_and_slopes(form: Form, eta: float, v: float) -> tuple[float, float, float]:
+    """The prox at v, its derivative there, and the slope of the conjugate at the prox."""
+    u = prox_conjugate(form, eta, v)
+    return u, prox_slope(form, eta, u), conjugate_slope(form, u)
+
+
 @given(losses(), finite, positive)
 def test_derivatives_used_by_newtons_method(loss: Loss, a: float, eta: float) -> None:
-    form, eps = loss.form, 1e-6
-    at = [prox_conjugate(form, eta, a + t) for t in (-eps, 0.0, eps)]
-    slopes = [prox_slope(form, eta, b) for b in at]
+    eps = 1e-6
+    points = [prox_and_slopes(loss.form, eta, a + t) for t in (-eps, 0.0, eps)]
+    at, slopes, _ = zip(*points, strict=True)
     if len({s > 0.0 for s in slopes}) == 1:  # no corner in between
         assert slopes[1] == pytest.approx((at[2] - at[0]) / (2.0 * eps), abs=1e-4)
-    b = at[1]
-    if slopes[1] > 0.0 and 1e-3 < abs(b) < 0.999:
-        stationary = eta * conjugate_slope(form, b) + b - a
-        assert stationary == pytest.approx(0.0, abs=1e-6 * (1.0 + abs(a)))
+    b, slope, star_slope = points[1]
+    if slope > 0.0 and 1e-3 < abs(b) < 0.999:
+        assert eta * star_slope + b - a == pytest.approx(0.0, abs=1e-6 * (1.0 + abs(a)))
+
+
+INSTANCES = [loss() for loss in LOSSES.values()]
+INSTANCES += [Huber(0.3), EpsilonInsensitive(2.0), Pinball(0.8)]
+
+
+@pytest.mark.parametrize("loss", INSTANCES, ids=str)
+@given(share=st.floats(0.02, 0.98), eta=positive)
+def test_slopes_of_conjugate_and_prox_inside_the_domain(
+    loss: Loss, share: float, eta: float
+) -> None:
+    """From a value u of the prox backwards: it is reached at ``v = u + eta star'(u)``."""
+    low, high = np.clip(loss.domain, -3.0, 3.0)
+    u, eps = float(low + share * (high - low)), 1e-6
+    assume(abs(u) > 1e-3)
+    below, above = loss.conjugate([u - eps, u + eps], 1.0 if loss.binary else 0.0)
+    slope = slope_of_star(loss.form, u)
+    assert slope == pytest.approx((above - below) / (2.0 * eps), rel=1e-4, abs=1e-4)
+    v = u + eta * slope
+    values = [prox_and_slopes(loss.form, eta, v + t) for t in (-eps, 0.0, eps)]
+    assert values[1][0] == pytest.approx(u, abs=1e-9)
+    assert values[1][1] == pytest.approx((values[2][0] - values[0][0]) / (2.0 * eps), rel=1e-3)
+
+
+@uncached
+def slope_of_star(form: Form, u: float) -> float:
+    return conjugate_slope(form, u)
 
 
 MAJORISED = [name for name in LOSSES if name != "logistic"]
@@ -355,6 +391,21 @@ def test_hinge_kink_is_dual_feasible() -> None:
     """The paper prints [-1, 1]{-y}; u = +y would have an infinite conjugate."""
     assert Hinge().conjugate(1.0, 1.0) == np.inf
     assert Hinge().conjugate(Hinge().subgradient(1.0, 1.0), 1.0) == 0.0
+
+
+def test_codes_that_kernels_name_are_those_of_the_losses() -> None:
+    codes = {name: get_loss(name).form.code for name in LOSSES}
+    assert sorted(codes.values()) == list(range(len(LOSSES)))
+    assert (codes["absolute"], codes["squared"], codes["hinge"]) == (ABSOLUTE, SQUARED, HINGE)
+
+
+def test_an_own_subclass_of_a_built_in_loss_is_called_at_its_own_parts() -> None:
+    """It may be called as the built-in one is, and compute something else."""
+    parts = {"phi": staticmethod(lambda s, a, b: 2.0 * s * s), "name": "squared"}  # noqa: ARG005
+    twice: Loss = type("Twice", (LOSSES["squared"],), parts)()
+    assert (twice.is_squared, get_loss("squared").is_squared) == (False, True)
+    assert twice.form.code == OWN
+    np.testing.assert_array_equal(twice.value([1.0, 3.0], 1.0), [0.0, 8.0])
 
 
 def test_losses_are_values() -> None:

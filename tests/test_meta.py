@@ -27,10 +27,11 @@ from headstart import (
     start_bias,
     task_weights,
 )
-from headstart._checks import FloatArray
-from headstart._team import run_team
-from headstart.adaptation import INNER
-from headstart.minibatch import CHUNK, take_rounds
+from headstart._core.checks import FloatArray
+from headstart._core.team import run_team
+from headstart.inner import INNER, get_inner
+from headstart.meta.minibatch import CHUNK, take_rounds
+from headstart.meta.step import Iterates
 from headstart.theory import certificate, primal_value
 
 
@@ -202,10 +203,11 @@ def test_more_members_than_cores_share_the_rounds() -> None:
     tasks, h = many_tasks(20 * CHUNK), np.zeros(6)
     results = []
     for jobs in (1, 2, 5):
-        last, total, path = h.copy(), h.copy(), np.empty((0, 6))
-        objective = Absolute().regularised(0.1)
-        take_rounds(tasks.rows(), objective, "sgd", 5 * CHUNK, 0.2, last, total, path, jobs)
-        results.append(total)
+        iterates = Iterates.of(h, h, np.empty((0, 6)))
+        objective, gaps = Absolute().regularised(0.1), np.zeros(len(tasks))
+        inner = get_inner("sgd")
+        take_rounds(tasks.rows(), objective, inner, 5 * CHUNK, 0.2, iterates, gaps, jobs)
+        results.append(iterates.total)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 

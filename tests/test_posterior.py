@@ -24,8 +24,8 @@ from headstart import (
     biased_erm,
     get_loss,
 )
-from headstart.posterior import dense
-from headstart.posterior.evidence import packed, unpacked
+from headstart.inner.posterior import dense
+from headstart.inner.posterior.evidence import packed, unpacked
 
 SEEDS = st.integers(0, 2**32 - 1)
 

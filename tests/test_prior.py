@@ -23,12 +23,12 @@ from threadpoolctl import ThreadpoolController
 
 from headstart import Huber, Pinball, Prior, Squared, TaskSet, get_loss, learn_prior
 from headstart.environments import RegressionEnvironment
-from headstart.ids import hash_ids
+from headstart.meta.prior.accelerate import climb
+from headstart.meta.prior.em import Learning
+from headstart.meta.prior.learn import task_evidence
+from headstart.meta.prior.shapes import Diagonal, Full
 from headstart.parquet import ParquetRows
-from headstart.prior.accelerate import climb
-from headstart.prior.em import Learning
-from headstart.prior.learn import task_evidence
-from headstart.prior.shapes import Diagonal, Full
+from headstart.tasks.ids import hash_ids
 
 SEEDS = st.integers(0, 2**32 - 1)
 METRICS = ["isotropic", "diagonal", "full"]
@@ -83,7 +83,7 @@ def test_no_step_lowers_the_likelihood(seed: int, metric: str, name: str) -> Non
 def test_the_sure_step_is_expectation_maximisation(seed: int) -> None:
     tasks = drawn(seed, T=8, d=2, n=5)
     loss = get_loss("squared")
-    e, columns, _ = task_evidence(tasks, loss)
+    e, columns, *_ = task_evidence(tasks, loss)
     learning = Learning(e, loss, Full())
     step = learning.take(learning.first, learning.moments)
     assert step.sure is not None
@@ -323,6 +323,13 @@ def test_identical_tasks_are_pooled() -> None:
     assert np.sqrt(np.diag(prior.covariance)).max() < 0.15
     one = prior.posterior(X[0], y[0])
     assert np.abs(one.weights - prior.bias).max() < 0.1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_level_that_all_tasks_share_does_not_keep_others_moving(seed: int) -> None:
+    tasks = RegressionEnvironment(10).draw(80, 16, np.random.default_rng(seed)).tasks
+    prior = learn_prior(tasks, fit_intercept=True)
+    assert prior.n_iter < 80
 
 
 def test_tasks_without_noise_are_learned_whole() -> None:

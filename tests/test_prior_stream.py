@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_prior import drawn
 
 from headstart import PriorState, TaskSet, continue_prior, learn_prior, start_prior
-from headstart.prior.stream import FIRST
+from headstart.meta.prior.stream import FIRST
 
 
 def followed(tasks: TaskSet, cuts: Any = (), **options: Any) -> PriorState:

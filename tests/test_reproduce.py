@@ -1,15 +1,19 @@
-"""The experiments end to end: in process, from the shell, killed and gone on with."""
+"""The experiments end to end: in process, from the shell, killed and started again."""
 
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from base64 import b64encode
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,20 +21,27 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import needs_browser, open_page
+from test_datasets import here
 from typer.testing import CliRunner
 
-from headstart._files import write_aside
+from headstart import biased_sgd
+from headstart._core.files import write_aside
 from headstart.cli import app
 from headstart.experiments import (
     EXPERIMENTS,
     METHODS,
     Experiment,
     Piece,
-    Store,
+    PieceFolder,
     draw_data,
     methods_of,
+    run_pieces,
 )
-from headstart.selection import select_online
+from headstart.experiments.figures import draw
+from headstart.experiments.pieces import Curves
+from headstart.experiments.reproduce import Request, reproduce
+from headstart.experiments.settings import configured, sweep
+from headstart.selection import select_online, select_reg
 
 SMALL = ["synthetic-regression", "--tasks", "6", "--seeds", "2"]
 SGD = ["--methods", "itl-sgd,mean-sgd,ltl-sgd-sgd"]
@@ -86,6 +97,19 @@ def test_report_is_one_page_with_everything(finished: Path) -> None:
     assert not re.search(r'(src|href)="(?!data:)', page)
     for word in ("LTL SGD-SGD", "MEAN ERM", "LTL is far below ITL", "seconds a run", "accuracy"):
         assert word in page
+    for name in ("synthetic-regression", "synthetic-classification"):
+        picture = b64encode((finished / name / "figure.png").read_bytes()).decode()
+        assert picture in page
+        final: dict[tuple[str, str], list[float]] = {}
+        with (finished / name / "curves.csv").open() as table:
+            for row in csv.DictReader(table):
+                if row["tasks"] == "6":
+                    final.setdefault((row["method"], row["metric"]), []).append(float(row["value"]))
+        for (method, metric), (a, b) in final.items():
+            cell = f"{(a + b) / 2.0:.4f} ± {abs(a - b) / 2.0:.4f}"  # two runs
+            kind, _, rest = method.upper().partition("-")
+            before = "" if metric == "loss" else "<td>[^<]*"
+            assert re.search(f"<td>{kind} {rest}{before}<td>{cell}<td>", page)
 
 
 def test_curves_are_the_selection(finished: Path) -> None:
@@ -112,10 +136,11 @@ def test_results_do_not_depend_on_jobs_or_interruption(finished: Path, tmp_path:
     result = run("synthetic-classification", *SMALL, "--out", str(out), "--jobs", "1")
     assert result.exit_code == 0, result.output
     assert result.output.count("computing this piece again") == 3
+    assert result.output.count("is damaged") == 2
     assert contents(out) == contents(finished)
 
 
-def test_killed_five_times_and_gone_on_with(tmp_path: Path) -> None:
+def test_killed_five_times_and_resumed(tmp_path: Path) -> None:
     arguments = [*SMALL, *SGD, "--jobs", "2"]
     command = [sys.executable, "-c", "from headstart.cli import app; app()", "reproduce"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -155,11 +180,187 @@ def test_lenk_has_no_mean() -> None:
 
 
 def test_settings_that_matter_keep_their_pieces_apart(tmp_path: Path) -> None:
-    folders = {
-        Store(tmp_path, e, print).folder
-        for e in (small(), small(order="resample"), small(n_tasks=6), small(seeds=3))
-    }
-    assert len(folders) == 3  # more repetitions use the pieces there are
+    def folder(**changes: Any) -> Path:
+        return PieceFolder(tmp_path, small(**changes), print).folder
+
+    assert folder(seeds=3) == folder()  # more repetitions use the pieces there are
+    different = [folder(), folder(order="resample"), folder(n_tasks=6), folder(task_std=2.0)]
+    assert len(set(different)) == 4
+
+
+def test_a_user_changes_what_is_asked_and_nothing_else() -> None:
+    paper = EXPERIMENTS["synthetic-regression"]
+    assert configured(paper.name, None, None, False, "stream") == paper
+    changed = configured(paper.name, 3, 2000, False, "resample")
+    assert changed == replace(paper, seeds=3, n_tasks=2000, order="resample")
+    quick = configured(paper.name, None, None, True, "stream")
+    assert quick == replace(paper, n_tasks=100, n_valid=30, n_test=50, seeds=2)
+    assert configured(paper.name, 5, 7, True, "stream") == replace(quick, seeds=5, n_tasks=7)
+    lenk = EXPERIMENTS["lenk-regression"]  # of people there are so many and no more
+    assert configured(lenk.name, None, 2000, False, "stream") == lenk
+    assert configured(lenk.name, None, 99, False, "stream") == replace(lenk, n_tasks=99)
+    quick = replace(lenk, grid_size=10, seeds=3)
+    assert configured(lenk.name, None, None, True, "stream") == quick
+
+
+def test_the_sweep_varies_one_thing_at_a_time() -> None:
+    base = replace(EXPERIMENTS["synthetic-regression"], n_tasks=300, seeds=5)
+    usual = replace(base, n_tasks=200, seeds=3)
+    assert sweep(base) == [
+        *(replace(usual, task_std=std) for std in (0.5, 1.0, 2.0, 4.0)),
+        *(replace(usual, n_shots=n) for n in (40, 160)),
+    ]
+    assert {(e.n_tasks, e.seeds) for e in sweep(small(seeds=2))} == {(5, 2)}
+
+
+def test_gains_are_itl_minus_ltl_by_what_varies(finished: Path) -> None:
+    """The claims about the sweep, from the pieces on disk."""
+    base = replace(EXPERIMENTS["synthetic-regression"], n_tasks=6, seeds=2)
+    gains: dict[tuple[float, int], float] = {}
+    for e in sweep(base):
+        folder = PieceFolder(finished / "sweep", e, print)
+        itl, ltl = (
+            np.mean([last_loss(folder, Piece(e, method, seed)) for seed in range(2)])
+            for method in ("itl-sgd", "ltl-sgd-sgd")
+        )
+        gains[e.task_std, e.n_shots] = float(itl - ltl)
+    page = html.unescape((finished / "report.html").read_text())
+    by_std = ", ".join(f"{gains[s, 10]:.2f} at spread {s:g}" for s in (0.5, 1.0, 2.0, 4.0))
+    by_rows = ", ".join(f"{gains[1.0, n]:.2f} at n {n}" for n in (10, 40, 160))
+    assert f"ITL minus LTL: {by_std}" in page
+    assert f"ITL minus LTL: {by_rows}" in page
+
+
+def last_loss(folder: PieceFolder, piece: Piece) -> float:
+    curve = folder.load(piece)
+    assert curve is not None
+    return float(curve.loss[-1])
+
+
+@here
+def test_people_of_lenk_are_in_one_part_only() -> None:
+    e = replace(EXPERIMENTS["lenk-classification"], n_tasks=90)
+    data = draw_data(e, 0)
+    parts = [data.train, *data.valid, *data.test]
+    assert [len(part) for part in parts] == [90, 40, 40, 40, 40]
+    people = [set(part.ids.tolist()) for part in parts]
+    assert people[1] == people[2]
+    assert people[3] == people[4]
+    assert len(people[0] | people[1] | people[3]) == 170
+    assert set(np.unique(data.train.y)) == {-1.0, 1.0}
+    assert data.oracle_bias is None
+    assert np.unique(draw_data(EXPERIMENTS["lenk-regression"], 0).train.y).size > 2
+
+
+def test_accuracies_are_shares_of_right_signs() -> None:
+    """Of a fixed bias one for all numbers of tasks; of a learned one the winner's at each."""
+    e = small("synthetic-classification")
+    data = draw_data(e, 0)
+    shots, queries = data.test
+    for method in ("itl-sgd", "ltl-sgd-sgd"):
+        curve = Piece(e, method, 0).compute()
+        if method == "itl-sgd":
+            found = select_reg(data.valid, data.test, np.zeros(30), e.grid, e.loss)
+            winners = [(np.zeros(30), found.reg)] * 6
+        else:
+            chosen = select_online(data.train, data.valid, data.test, e.grid, e.grid, e.loss)
+            winners = list(zip(chosen.bias, chosen.reg, strict=True))
+        for accuracy, (bias, reg) in zip(curve.accuracy, winners, strict=True):
+            hits = []
+            for (X, y), (X_new, y_new) in zip(shots, queries, strict=True):
+                w = biased_sgd(X, y, bias, float(reg), e.loss).average
+                hits += [
+                    (x @ w > 0.0) == (label > 0.0) for x, label in zip(X_new, y_new, strict=True)
+                ]
+            assert accuracy == pytest.approx(np.mean(hits))
+
+
+def test_pieces_are_computed_in_order_of_cost_and_no_more_at_once_than_asked(
+    tmp_path: Path,
+) -> None:
+    e = small()
+    methods = ["ltl-sgd-erm", "itl-sgd", "ltl-sgd-sgd", "itl-erm"]
+    pool = Recorder()
+    folders = {e: PieceFolder(tmp_path, e, print)}
+    pieces = [Piece(e, method, seed) for method in methods for seed in range(2)]
+    found = dict(run_pieces(pieces, folders, 3, pool))
+    assert set(found) == set(pieces)
+    order = ["itl-sgd", "itl-erm", "ltl-sgd-sgd", "ltl-sgd-erm"]
+    assert [piece.method for piece in pool.pieces] == [m for m in order for _ in range(2)]
+    assert max(pool.waiting) == 3
+    again = Recorder()
+    for piece, curve in run_pieces(pieces, folders, 3, again):
+        np.testing.assert_array_equal(curve.loss, found[piece].loss)
+    assert not again.pieces  # all were on disk
+
+
+class Recorder(Executor):
+    """Runs each call a little later, and notes how many were unfinished at each submission."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.waiting: list[int] = []
+        self.open: list[Future[Any]] = []
+
+    def submit(self, function: Any, /, *_: Any, **__: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.pieces.append(function.__self__)
+        self.open = [f for f in self.open if not f.done()] + [future]
+        self.waiting.append(len(self.open))
+        threading.Timer(0.02, lambda: future.set_result(function())).start()
+        return future
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "stopped; finished pieces are in {out}, the same command goes"),
+        (OSError(28, "No space left on device", "x.npz"), 2, "x.npz: No space left on device; fin"),
+        (OSError("nothing works"), 2, "{out}: nothing works; finished pieces are kept"),
+        (ValueError("a mistake"), 2, "a mistake"),
+    ],
+)
+def test_how_a_run_ends(
+    error: BaseException, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(request: Request) -> None:
+        assert (request.methods, request.n_jobs) == (["itl-sgd", "ltl-sgd-sgd"], 3)
+        assert [e.name for e in request.experiments] == ["synthetic-regression", "lenk-regression"]
+        raise error
+
+    monkeypatch.setattr("headstart.cli.reproduce.run_experiments", fail)
+    asked = ["lenk-regression", "synthetic-regression", "--jobs", "3", "--out", str(tmp_path)]
+    result = run(*asked, "--methods", "ltl-sgd-sgd", "--methods", "itl-sgd,")
+    assert result.exit_code == code
+    assert message.format(out=tmp_path) in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_progress_is_announced_and_ends_at_all(tmp_path: Path) -> None:
+    announced: list[float] = []
+    steps: list[float] = []
+    request = Request(
+        [small(seeds=2)], ["itl-sgd", "mean-sgd"], tmp_path,
+        advance=steps.append, announce=announced.append,
+    )  # fmt: skip
+    outcome = reproduce(request)
+    assert len(steps) == 4
+    assert announced == [pytest.approx(sum(steps))]
+    assert list(outcome.results["synthetic-regression"][1]) == ["itl-sgd", "mean-sgd"]
+    assert {claim.verdict for claim in outcome.claims} == {"open"}  # LTL was not run
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_final_values_have_their_standard_errors() -> None:
+    runs = Curves(
+        np.arange(2), np.array([[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]]), np.empty((3, 0)),
+        np.array([1.0, 2.0, 6.0]),
+    )  # fmt: skip
+    (axes,) = draw(small(n_tasks=1), {"itl-sgd": runs}).axes
+    (line,) = axes.get_lines()
+    assert list(np.asarray(line.get_ydata())) == [9.0, 3.0]
+    low, high = axes.collections[0].get_datalim(axes.transData).intervaly
+    assert (low, high) == pytest.approx((3.0 - np.sqrt(14.0 / 3.0), 9.0))
 
 
 def test_missing_data_leaves_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

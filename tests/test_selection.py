@@ -15,8 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from strategies import LIPSCHITZ
 
 from headstart import TaskSet, evaluate_bias, get_loss, learn_bias
-from headstart.adaptation import INNER
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
+from headstart.inner import ALGORITHMS, INNER
+from headstart.inner.algorithm import OnePass
+from headstart.online.settings import Settings
 from headstart.selection import Selection, select_online, select_reg
 
 REGS, STEPS = [0.03, 0.3, 3.0], [0.05, 0.5]
@@ -268,3 +270,25 @@ def test_float32_tasks() -> None:
 def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(*instance())
+
+
+def test_an_algorithm_without_kernels_for_many_biases_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Own(OnePass):
+        name = "own"
+        everywhere = False
+
+    monkeypatch.setitem(ALGORITHMS, "own", Own())
+    monkeypatch.setattr("headstart.inner.algorithm.INNER", list(ALGORITHMS))
+    draw, rng = RegressionEnvironment(3).draw, np.random.default_rng(0)
+    train, pair = draw(5, 4, rng).tasks, draw(5, 8, rng).tasks.split_rows(4)
+    same = learn_bias(train, 0.5, 0.1)
+    np.testing.assert_array_equal(learn_bias(train, 0.5, 0.1, inner="own").bias, same.bias)
+    with pytest.raises(ValueError, match="inner: 'own' is there for learn_bias and task_weights"):
+        select_online(train, pair, pair, [1.0], [1.0], inner="own")
+    with pytest.raises(ValueError, match="evaluate_with: 'own' is there for learn_bias"):
+        select_online(train, pair, pair, [1.0], [1.0], evaluate_with="own")
+    settings = Settings(get_loss("absolute"), reg=1.0, inner="own")
+    with pytest.raises(ValueError, match="'own' is there for learn_bias"):
+        settings.rules()

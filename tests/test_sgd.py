@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,9 +23,9 @@ from headstart import (
     task_weights,
     weights_from_dual,
 )
-from headstart.adaptation import INNER
-from headstart.sgd import PREDICTORS
-from headstart.sgd.batch import drawn_gram_pass
+from headstart.inner import INNER
+from headstart.inner.sgd import PREDICTORS
+from headstart.inner.sgd.batch import drawn_gram_pass, gram_pass
 from headstart.theory import dual_value
 
 TIGHT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -57,10 +58,17 @@ def test_kernel_is_the_transcription(p: Problem) -> None:
 
 @given(problems())
 def test_iterates_follow_from_the_subgradients(p: Problem) -> None:  # item 1
-    iterates, dual = p.naive.iterates, p.naive.dual
-    for k in range(1, p.n + 1):
-        closed = p.h - p.X[:k].T @ dual[:k] / (k * p.lam)
-        np.testing.assert_allclose(iterates[k], closed, rtol=1e-10, atol=1e-10 * scale(p))
+    """Also where ties leave the transcription's subgradients behind."""
+    results = [biased_sgd(p.X[:k], p.y[:k], p.h, p.lam, p.loss) for k in range(1, p.n + 1)]
+    iterates = np.array([p.h, *(result.last for result in results)])
+    close: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10 * (1.0 + np.abs(iterates).max())}
+    for k, (average, last, dual) in enumerate(results, start=1):
+        np.testing.assert_allclose(last, p.h - p.X[:k].T @ dual / (k * p.lam), **close)
+        np.testing.assert_allclose(average, iterates[:k].mean(axis=0), **close)
+        z, y = float(p.X[k - 1] @ iterates[k - 1]), p.y[k - 1]
+        around = p.loss.subgradient(z + np.array([-1e-6, 1e-6]) * (1.0 + abs(z)), y)
+        assert around[0] - 1e-9 <= dual[-1] <= around[1] + 1e-9
+        np.testing.assert_array_equal(dual, results[-1].dual[:k])  # later rows change nothing
 
 
 @given(problems())
@@ -112,14 +120,21 @@ def test_constant_steps_are_the_transcription(p: Problem, predictor: str) -> Non
         np.testing.assert_allclose(W[1], one, rtol=1e-10, atol=1e-10 * (1.0 + np.abs(one).max()))
 
 
-@given(problems())
+@given(problems(("normal", "outliers")))
 def test_weights_of_constant_steps(p: Problem) -> None:  # item 27
-    n, (iterates, dual, _) = p.n, constant(p)
+    """From the subgradients: both predictors, and the meta-gradient's part of the task."""
+    naive, n = constant(p), p.n
+    assume(far_from_kinks(p, naive.iterates))
+    U = np.full((n, 1), np.nan)
+    gram_pass(p.X @ p.X.T, (p.X @ p.h)[:, None], p.y, np.array([p.lam]), p.loss.form, True, U)
+    dual, size = U[:, 0], 1.0 + float(np.abs(naive.iterates).max())
+    average, last = (
+        task_weights([(p.X, p.y)], p.h, p.lam, p.loss, "constant", predictor)[0]
+        for predictor in ("average", "last")
+    )
     share = (n - np.arange(1, n + 1)) / (n * n * p.lam)
-    size = 1.0 + float(np.abs(iterates).max())
-    average = p.h - p.X.T @ (dual * share)
-    np.testing.assert_allclose(average, iterates[:-1].mean(axis=0), rtol=1e-9, atol=1e-9 * size)
-    gradient = p.lam * (p.h - iterates[-1])
+    np.testing.assert_allclose(average, p.h - p.X.T @ (dual * share), rtol=1e-9, atol=1e-9 * size)
+    gradient = p.lam * (p.h - last)
     np.testing.assert_allclose(gradient, p.X.T @ dual / n, rtol=1e-8, atol=1e-9 * p.lam * size)
 
 
@@ -131,8 +146,8 @@ def test_what_constant_steps_pay_while_they_learn(p: Problem) -> None:  # item 2
         # Weights after k of the n rows, by the package: with a reg for which k rows step as n do.
         w = p.h
         if k > 0:
-            some = task.split_rows(k)[0]
-            w = task_weights(some, p.h, p.lam * p.n / k, p.loss, "constant", "last")[0]
+            shots = task.split_rows(k)[0]
+            w = task_weights(shots, p.h, p.lam * p.n / k, p.loss, "constant", "last")[0]
         z = float(p.X[k] @ w)
         paid += float(p.loss.value(z, p.y[k])) / p.n
         u = float(p.loss.subgradient(z, p.y[k]))
@@ -202,16 +217,31 @@ def test_batch_is_one_by_one(p: Problem, seed: int) -> None:  # items 3 and 6
     rng = np.random.default_rng(seed)
     biases = np.vstack([p.h, p.h + rng.normal(size=(2, p.h.size))])
     lams = p.lam * np.array([1.0, 2.0])
+    alone = [[replace(p, h=h, lam=float(lam)) for lam in lams] for h in biases]
+    assume(all(far_from_kinks(q, q.naive.iterates) for row in alone for q in row))
     many = sgd_batch(p.X, p.y, biases[:, None, :], lams, p.loss)
     assert many.average.shape == (3, 2, p.h.size)
     assert many.dual.shape == (3, 2, p.n)
-    np.testing.assert_allclose(many.dual[0, 0], p.naive.dual, **TIGHT)
     for i, j in np.ndindex(3, 2):
-        one = biased_sgd(p.X, p.y, biases[i], float(lams[j]), p.loss)
-        if not np.allclose(one.dual, many.dual[i, j], atol=1e-6):
-            continue  # a tie of the shifted bias flipped by rounding
-        np.testing.assert_allclose(many.last[i, j], one.last, rtol=1e-9, atol=1e-9 * scale(p))
-        np.testing.assert_allclose(many.average[i, j], one.average, rtol=1e-9, atol=1e-9 * scale(p))
+        q = alone[i][j]
+        close: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9 * scale(q)}
+        np.testing.assert_allclose(many.dual[i, j], q.naive.dual, **TIGHT)
+        np.testing.assert_allclose(many.last[i, j], q.naive.last, **close)
+        np.testing.assert_allclose(many.average[i, j], q.naive.average, **close)
+
+
+@pytest.mark.parametrize("steps", [algorithm_1, constant_steps])
+@pytest.mark.parametrize("name", LIPSCHITZ)
+def test_gram_pass_is_the_transcription(name: str, steps: Any) -> None:
+    loss, rng = get_loss(name), np.random.default_rng(6)
+    for n, m in ((1, 1), (2, 3), (9, 5)):
+        X, y, H = rng.normal(size=(n, 3)), rng.normal(size=n), rng.normal(size=(3, m))
+        y = np.where(y > 0.0, 1.0, -1.0) if loss.binary else y
+        lams, U = rng.uniform(0.1, 1.0, m), np.full((n, m), np.nan)
+        gram_pass(X @ X.T, X @ H, y, lams, loss.form, steps is constant_steps, U)
+        for q, lam in enumerate(lams):
+            naive = steps(X, y, H[:, q], lam, name, loss.parameters[0])
+            np.testing.assert_allclose(U[:, q], naive.dual, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LIPSCHITZ)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Hashable
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,16 @@ def test_loaded_is_saved(ids: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.bias_, model.bias_)
     for i in ids:
         np.testing.assert_array_equal(loaded.weights_of(i), model.weights_of(i))
-    asked = [*ids, None, "nobody", 77]
+    asked = [*ids, None, type(ids[0])()]
     rows = np.resize(X, (len(asked), 2))
     np.testing.assert_array_equal(loaded.predict(rows, asked), model.predict(rows, asked))
     assert loaded.ids_ == model.ids_
     with pytest.raises(KeyError, match="'nobody' is no known id"):
         loaded.weights_of("nobody")
-    loaded.partial_fit(X[:3], X[:3, 0], groups=[ids[0], "new", None])
-    model.partial_fit(X[:3], X[:3, 0], groups=[ids[0], "new", None])
+    more = [ids[0], ids[-1], None]
+    for other in (loaded, model):
+        with pytest.warns(UserWarning, match="groups: 1 of 3 rows have no id"):
+            other.partial_fit(X[:3], X[:3, 0], groups=more)
     np.testing.assert_array_equal(loaded.predict(rows, asked), model.predict(rows, asked))
 
 
@@ -99,13 +102,18 @@ def test_ids_beyond_one_block(tmp_path: Path) -> None:
         assert stored.find([int(ids[position])]) == [position]
         assert stored.find([int(ids[position]) + 1]) == [-1]
         assert stored.find([float(ids[position]), np.int32(ids[position])]) == [position] * 2
-    assert stored._index is None  # nothing of this has read all ids
+    step = BLOCK // 8  # ids in a block: those beside the borders of blocks, and the last of all
+    for rank in (0, step - 1, step, 2 * step - 1, 2 * step, 5 * step - 1):
+        assert stored.find([3 * rank]) == [int(np.flatnonzero(ids == 3 * rank)[0])]
+    assert stored.find([-3, 15 * step]) == [-1, -1]
+    assert not has_index(stored)  # nothing of this has read all ids
 
 
 def test_classifier_keeps_its_classes_and_names(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["age", "price"])
-    model = MetaClassifier(loss="logistic").fit(frame, np.where(X[:, 0] > 0, "yes", "no"))
+    labels = np.where(X[:, 0] > 0, "yes", "no")
+    model = MetaClassifier().fit(frame, labels, groups=np.arange(len(X)) // 4)
     model.save(tmp_path / "model")
     loaded = MetaClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
@@ -124,15 +132,16 @@ def outcome(folder: Path) -> Any:
     try:
         model = MetaRegressor.load(folder)
         seen = model.predict(X, groups=list(range(12))).tobytes()
-        index, stream = model._live()
+        stream = model.stream()
     except (StoreError, FileNotFoundError) as error:
         return str(error)
-    arrays = [*stream.bias, *stream.entities, *stream.tasks]
-    return seen, index.keys, model.get_params(), [a.tobytes() for a in arrays]
+    arrays = {name: array.tobytes() for name, array in stream.arrays().items()}
+    return seen, stream.ids.keys, model.get_params(), arrays
 
 
-def test_flipped_and_cut_bytes(tmp_path: Path) -> None:
-    model = fitted(step=0.3)
+@pytest.mark.parametrize("settings", [{}, {"reg": 1.0, "step": 0.3}])
+def test_flipped_and_cut_bytes(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = fitted(**settings)
     model.partial_fit(X, X[:, 0], groups=[100, 101, 102] * 4)  # some tasks are open
     model.save(tmp_path / "model")
     right = outcome(tmp_path / "model")
@@ -163,6 +172,63 @@ def test_flipped_and_cut_bytes(tmp_path: Path) -> None:
     assert outcome(tmp_path / "model") == right
 
 
+def test_a_damaged_block_is_seen_by_those_who_read_it_and_no_other(tmp_path: Path) -> None:
+    """Rows of three quarters of a block: the first of four is in block 0, the second in 0 and 1."""
+    width = 3 * BLOCK // 4 // 8
+    rows = np.arange(8.0 * width).reshape(8, width)
+    write_model(tmp_path, {}, {"rows": rows})
+    (path,) = tmp_path.rglob("*.npy")
+    right = path.read_bytes()
+    header = len(right) - rows.nbytes
+    touched = [{0}, {0, 1}, {1, 2}, {2}, {3}, {3, 4}, {4, 5}, {5}]
+    for block in range(6):
+        for place in (block * BLOCK, (block + 1) * BLOCK - 1):
+            broken = bytearray(right)
+            broken[header + place] ^= 1
+            path.write_bytes(broken)
+            for row, blocks in enumerate(touched):
+                arrays = [read_model(tmp_path)[1]["rows"] for _ in range(2)]
+                for read in (
+                    partial(arrays[0].rows, np.array([row])),
+                    partial(arrays[1].between, row, row + 1),
+                ):
+                    if block in blocks:
+                        with pytest.raises(StoreError, match=f"bytes {block * BLOCK} to "):
+                            read()
+                    else:
+                        np.testing.assert_array_equal(read(), rows[row : row + 1])
+            array = read_model(tmp_path)[1]["rows"]
+            others = np.array([row for row in range(8) if block not in touched[row]])
+            np.testing.assert_array_equal(array.rows(others[::-1]), rows[others[::-1]])
+            with pytest.raises(StoreError, match="have another checksum"):
+                array.rows(np.arange(8))  # that others were right says nothing of this one
+            with pytest.raises(StoreError, match="have another checksum"):
+                read_model(tmp_path)[1]["rows"].whole()
+    path.write_bytes(right)
+    array = read_model(tmp_path)[1]["rows"]
+    np.testing.assert_array_equal(array.whole(), rows)
+    np.testing.assert_array_equal(array.between(2, 7), rows[2:7])
+    assert len(array) == 8
+    assert array.dtype == np.float64
+
+
+def has_index(stored: StoredIds) -> bool:
+    """Whether all ids were read."""
+    return stored._index is not None
+
+
+def test_many_ids_at_once_read_the_index(tmp_path: Path) -> None:
+    ids = np.random.default_rng(0).permutation(1000) * 2
+    write_model(tmp_path, {}, pack_ids(ids.tolist()))
+    stored = StoredIds(read_model(tmp_path)[1])
+    assert stored.find(ids[:256].tolist() * 3) == list(range(256)) * 3
+    assert not has_index(stored)  # 256 different ones are looked up one by one
+    assert stored.find(ids[:257].tolist()) == list(range(257))
+    assert has_index(stored)
+    assert stored.find([int(ids[999]), 1]) == [999, -1]
+    assert 1 not in StoredIds(read_model(tmp_path)[1])
+
+
 def test_foreign_and_newer_folders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"is not a model: it has no model\.json"):
         MetaRegressor.load(tmp_path)
@@ -174,7 +240,13 @@ def test_foreign_and_newer_folders(tmp_path: Path) -> None:
     fitted().save(tmp_path)
     content = json.loads(page.read_text())
     page.write_text(json.dumps({**content, "version": 99}))
-    with pytest.raises(StoreError, match="version 99, this library knows up to 1"):
+    with pytest.raises(StoreError, match="version 99, this library knows up to 2"):
+        MetaRegressor.load(tmp_path)
+    page.write_text(json.dumps({**content, "version": 3}))
+    with pytest.raises(StoreError, match="version 3, this library knows up to 2"):
+        MetaRegressor.load(tmp_path)
+    page.write_text(json.dumps({**content, "version": 1}))
+    with pytest.raises(StoreError, match=r"version 1, which an older headstart .* fit .* again"):
         MetaRegressor.load(tmp_path)
 
 
@@ -190,7 +262,7 @@ def test_nothing_of_others_is_overwritten(tmp_path: Path) -> None:
 def test_an_older_model_stays_until_the_new_one_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, new = fitted(step=0.1), fitted(step=0.5)
+    old, new = fitted(reg=0.1), fitted(reg=0.5)
     old.save(tmp_path / "model")
     before = outcome(tmp_path / "model")
     mapped = MetaRegressor.load(tmp_path / "model")
@@ -209,6 +281,7 @@ def test_an_older_model_stays_until_the_new_one_is_whole(
         new.save(tmp_path / "model")
     monkeypatch.undo()
     assert outcome(tmp_path / "model") == before
+    assert len(list((tmp_path / "model").glob("arrays-*"))) == 1  # nothing of the new one stays
     new.save(tmp_path / "model")
     assert outcome(tmp_path / "model") != before
     assert len(list((tmp_path / "model").glob("arrays-*"))) == 1
@@ -233,8 +306,9 @@ MetaRegressor.load(sys.argv[1]).partial_fit(X, X[:, 0], groups=[0, 1, 50] * 4).s
 """
 
 
-def test_another_process_goes_on(tmp_path: Path) -> None:
-    model = fitted(task_size=2)
+@pytest.mark.parametrize("settings", [{}, {"reg": 1.0, "task_size": 2}])
+def test_another_process_goes_on(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = fitted(**settings)
     model.partial_fit(X[:5], X[:5, 1], groups=[50, 51, 50, 52, 53])
     model.save(tmp_path / "model")
     np.save(tmp_path / "X.npy", X)

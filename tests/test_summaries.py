@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from test_prior import drawn, same
 
 from headstart import Prior, Summaries, TaskSet, get_loss, learn_prior
-from headstart.prior import summaries as module
+from headstart.inner.posterior import Evidence
+from headstart.meta.prior import kept as module
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -39,7 +40,7 @@ def added(rows: tuple[Any, Any, Any], cuts: Any, **options: Any) -> Summaries:
 
 
 def bits(kept: Summaries) -> list[Any]:
-    e, columns, _ = kept.evidence()
+    e, columns, *_ = kept.evidence()
     return [*e, columns.centre, columns.scale, columns.level]
 
 
@@ -156,7 +157,7 @@ def test_the_smaller_of_rows_and_sums_is_kept() -> None:
     assert long.nbytes == 100 * 8 * (d * (d + 1) // 2 + d + 2)
     short = added((X[: 100 * few], y[: 100 * few], np.repeat(np.arange(100), few)), [])
     short.evidence()
-    assert short.nbytes == 100 * few * 8 * (d + 3)
+    assert short.nbytes == 100 * few * 8 * (d + 4)
 
 
 def test_large_numbers_keep_their_digits() -> None:
@@ -205,13 +206,13 @@ def test_float32_rows_stay_so() -> None:
     tasks = drawn(9, T=20, n=2)
     kept = Summaries("absolute")
     kept.add(tasks.X.astype(np.float32), tasks.y, stacked(tasks)[2])
-    assert kept.nbytes == len(tasks.y) * (4 * (3 + 1) + 16)
+    assert kept.nbytes == len(tasks.y) * (4 * (3 + 1) + 24)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ids": [1]}, r"ids: expected one id per row \(2\), found 1"),
+        ({"ids": [1]}, r"ids: expected one id per row of X \(2\), found 1"),
         ({"ids": [1, None]}, "ids: expected an id in every row, found None in row 1"),
         ({"X": [[1.0, 2.0], [1.0, 2.0]]}, "X: expected 1 columns, found 2"),
         ({"X": [[np.nan], [1.0]]}, "X: expected finite numbers"),
@@ -276,7 +277,9 @@ def test_float64_rows_after_float32_ones_keep_their_digits() -> None:
     kept.add(X[1:], y[1:], ids[1:])
     whole.add(X, y, ids)
     same(learn_prior(kept), learn_prior(whole), 1e-5)
-    assert kept.evidence()[0].X.dtype == np.float64
+    e = kept.evidence()[0]
+    assert isinstance(e, Evidence)
+    assert e.X.dtype == np.float64
 
 
 def test_rows_that_count_for_nothing_may_come_alone() -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
 from headstart.cli import app
+from headstart.cli.dataset import Source
 
 ASKED = ["--group", "user", "--target", "y"]
 
@@ -55,7 +56,7 @@ def test_fit_predict_info(suffix: str, tmp_path: Path) -> None:
     data = write(frame, tmp_path / f"data{suffix}")
     code, said, _ = run("fit", data, *ASKED, "--out", tmp_path / "model")
     assert code == 0
-    assert "MetaRegressor(group='user') <30 tasks, reg" in said
+    assert "MetaRegressor(group='user') <30 tasks>" in said
     inside = frame[["age", "price", "user"]]
     expected = MetaRegressor(group="user").fit(inside, frame["y"])
     model = load_model(tmp_path / "model")
@@ -103,6 +104,121 @@ def test_adapt_writes_the_weights_of_new_entities(tmp_path: Path) -> None:
         row = found.loc[str(user)].to_dict()
         np.testing.assert_allclose([row["age"], row["price"]], task.coef_)
         assert row["intercept"] == pytest.approx(task.intercept_)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_adapt_takes_rows_in_any_order(classes: bool, tmp_path: Path) -> None:
+    frame = table(T=12)
+    frame["y"] = np.where(frame["y"] > 2.0, "yes", "no") if classes else frame["y"]
+    run("fit", write(frame, tmp_path / "d.parquet"), *ASKED, "--out", tmp_path / "model")
+    mixed = frame.sample(frac=1.0, random_state=1)
+    asked = ["--target", "y", "--out", tmp_path / "w.parquet"]
+    data = write(mixed.reset_index(drop=True), tmp_path / "mixed.parquet")
+    assert run("adapt", tmp_path / "model", data, *asked)[0] == 0
+    found = read(tmp_path / "w.parquet")
+    assert list(found.columns) == ["user", "age", "price", "intercept"]
+    assert found["user"].tolist() == mixed["user"].drop_duplicates().tolist()
+    model = load_model(tmp_path / "model")
+    for row in found.to_dict("records"):
+        own = mixed[mixed["user"] == row["user"]]
+        task: Any = model.adapt(own[["age", "price"]], own["y"])
+        expected = [*np.ravel(task.coef_), *np.ravel(task.intercept_)]
+        np.testing.assert_allclose([row["age"], row["price"], row["intercept"]], expected)
+    strange = mixed.assign(y=[*mixed["y"].iloc[:7], "perhaps", *mixed["y"].iloc[8:]])
+    data = write(strange.astype({"y": str}).reset_index(drop=True), tmp_path / "s.parquet")
+    code, _, said = run("adapt", tmp_path / "model", data, *asked)
+    assert code == 2
+    if classes:
+        assert "y: expected the classes ['no', 'yes'], found 'perhaps' in row 7" in said
+
+
+def test_predict_without_ids_is_by_the_start(tmp_path: Path) -> None:
+    frame = table()
+    run("fit", write(frame, tmp_path / "d.csv"), *ASKED, "--out", tmp_path / "model")
+    data = write(frame.drop(columns=["user", "y"]), tmp_path / "rows.csv")
+    code, said, _ = run("predict", tmp_path / "model", data, "--out", tmp_path / "p.csv")
+    assert code == 0
+    assert f"300 predictions: {tmp_path / 'p.csv'}" in said
+    found, model = read(tmp_path / "p.csv"), load_model(tmp_path / "model")
+    assert list(found.columns) == ["prediction"]
+    expected = frame[["age", "price"]] @ model.bias_ + model.intercept_
+    np.testing.assert_allclose(found["prediction"], expected)
+
+
+def test_info_shows_what_is_shared_and_what_differs(tmp_path: Path) -> None:
+    frame = table()
+    model = MetaRegressor().fit(frame[["age", "price"]], frame["y"], groups=frame["user"])
+    model.save(tmp_path / "model")
+    code, said, _ = run("info", tmp_path / "model")
+    assert code == 0
+    rows = [line.split("│")[1:-1] for line in said.splitlines() if line.startswith("│")]
+    prior = model.prior_
+    for name, shared, variance, worth, cells in zip(
+        ["age", "price", "(intercept)"],
+        [*model.bias_, model.intercept_],
+        np.diag(prior.covariance),
+        prior.worth,
+        rows,
+        strict=True,
+    ):
+        numbers = [f"{value:.4g}" for value in (shared, np.sqrt(variance), worth)]
+        assert [cell.strip() for cell in cells] == [name, *numbers]
+    assert "30 entities with own weights" in said
+    assert "adapt writes" not in said
+    given = MetaRegressor(reg=1.0, step=0.1, fit_intercept=False)
+    given.fit(frame[["age", "price"]], frame["y"], groups=frame["user"]).save(tmp_path / "given")
+    said = run("info", tmp_path / "given")[1]
+    assert "shared effect" in said
+    assert "differs by" not in said
+
+
+def test_features_and_settings_are_those_asked_for(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    asked = [*ASKED, "--features", "price", "--loss", "huber", "--metric", "diagonal"]
+    assert run("fit", data, *asked, "--out", tmp_path / "[b]model")[0] == 0
+    model = load_model(tmp_path / "[b]model")
+    assert model.feature_names_in_.tolist() == ["price"]
+    assert (model.loss, model.metric) == ("huber", "diagonal")
+    code, said, _ = run("fit", data, *asked, "--out", tmp_path / "[b]model", "--force")
+    assert code == 0
+    assert f"model: {tmp_path}/[b]model" in said  # brackets are no markup
+
+
+def test_groups_of_one_row_are_counted(tmp_path: Path) -> None:
+    frame = pd.concat([table(T=5, n=4), table(T=8, n=1).assign(user=[f"v{i}" for i in range(8)])])
+    frame.loc[frame["user"] == "v7", "user"] = "v6"  # of two rows
+    said = run("fit", write(frame, tmp_path / "d.csv"), *ASKED, "--out", tmp_path / "m")[1]
+    assert "6 of 12 groups have one row: their weights say little" in said
+    said = run("fit", write(table(), tmp_path / "e.csv"), *ASKED, "--out", tmp_path / "n")[1]
+    assert "groups have one row" not in said
+
+
+def test_booleans_are_classes_and_numbers_are_not(tmp_path: Path) -> None:
+    frame = table()
+    for name, y, kind in (
+        ("true", frame["y"] > 2.0, MetaClassifier),
+        ("one", (frame["y"] > 2.0).astype(int), MetaRegressor),
+    ):
+        data = write(frame.assign(y=y), tmp_path / f"{name}.parquet")
+        assert run("fit", data, *ASKED, "--out", tmp_path / name)[0] == 0
+        assert isinstance(load_model(tmp_path / name), kind)
+
+
+def test_what_stops_a_command_is_one_line_and_code_2(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "model")[0] == 0
+    (tmp_path / "file").touch()
+    for arguments, message in (
+        (["predict", tmp_path / "model", data, "--out", tmp_path / "p.txt"], "p.txt: expected a"),
+        (["predict", tmp_path / "model", data, "--out", tmp_path / "file" / "p.csv"], "file"),
+        (["info", tmp_path / "nothing"], "is not a model"),
+        (["fit", data, *ASKED, "--loss", "l7", "--out", tmp_path / "x"], "loss: expected one of"),
+        (["fit", data, *ASKED, "--out", tmp_path / "file"], "file exists; give another folder"),
+    ):
+        code, _, said = run(*arguments)
+        assert code == 2
+        assert message in said
+        assert len(said.splitlines()) == 1
 
 
 def test_diagnose_prints_and_writes_a_page(tmp_path: Path) -> None:
@@ -229,6 +345,17 @@ def test_datasets_are_read_in_batches(tmp_path: Path) -> None:
     assert code == 2
     assert "1.parquet" in said
     assert len(said.splitlines()) == 1
+
+
+def test_what_is_a_dataset_and_how_it_is_read(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.parquet")
+    assert not Source(data, None, None).in_batches
+    assert Source(tmp_path, None, None).in_batches
+    assert Source(data, 37, None).in_batches
+    assert Source(data, None, "tcp://there:1").in_batches
+    rows = Source(data, 37, None).rows("user", "y", ["price"])
+    assert (rows.batch_rows, rows.group, rows.features) == (37, "user", ("price",))
+    assert Source(data, None, None).rows("user", "y", None).batch_rows > 300
 
 
 def test_for_real(tmp_path: Path) -> None:

@@ -10,9 +10,6 @@ array([4., 2.])
 """
 
 from headstart import theory
-from headstart.adaptation import evaluate_bias, task_weights
-from headstart.diagnosis import Diagnosis, diagnose
-from headstart.erm import ERMResult, biased_erm
 from headstart.estimators import (
     MetaClassifier,
     MetaRegressor,
@@ -21,6 +18,10 @@ from headstart.estimators import (
     load_model,
 )
 from headstart.evaluation import FewShotCurve, few_shot_curve, few_shot_score
+from headstart.evaluation.diagnosis import Diagnosis, diagnose
+from headstart.inner.adapt import evaluate_bias, task_weights
+from headstart.inner.erm import ERMResult, biased_erm
+from headstart.inner.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
 from headstart.losses import (
     LOSSES,
     Absolute,
@@ -42,7 +43,7 @@ from headstart.meta import (
     learn_bias,
     start_bias,
 )
-from headstart.prior import (
+from headstart.meta.prior import (
     Posterior,
     Prior,
     PriorState,
@@ -52,7 +53,6 @@ from headstart.prior import (
     start_prior,
 )
 from headstart.selection import RegSelection, Selection, select_online, select_reg
-from headstart.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
 from headstart.tasks import TaskSet
 
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat
 
-from headstart._checks import check_number
+from headstart._core.checks import check_number
 from headstart.tasks import TaskSet
 
 LENK = "lenk_data.mat"
@@ -24,7 +24,7 @@ PEOPLE, TRAINING, TESTING, SHOTS = 180, 16, 4, 8
 
 
 class DataUnavailableError(OSError):
-    """A data file is neither here nor to be had; the message says where to put it."""
+    """A data file is missing and cannot be downloaded; the message says where to put it."""
 
 
 def load_lenk(threshold: float | None = None) -> tuple[TaskSet, TaskSet]:

@@ -1,9 +1,10 @@
 """The same jobs on a Dask cluster, given a running client or a scheduler's address.
 
-Dask runs a function over partitions, at least once and in any order. What must not depend on
-that is this library's: partitions hold whole tasks, results are known by the partition's number
-and a twin of one is dropped, sums are taken in the order of the partitions, rows are counted.
-Data is loaded by tasks of the cluster, so that a lost worker's is loaded again by another.
+Dask runs a function over partitions, at least once and in any order. This library sees to it
+that results do not depend on that: partitions hold whole tasks, results go by the partition's
+number so that a second run replaces the first, sums are added in the order of the partitions,
+and rows are counted. Partitions are loaded by the workers: if one is lost, another loads its
+partitions again.
 """
 
 from __future__ import annotations
@@ -18,62 +19,65 @@ import numpy as np
 from distributed import Client, KilledWorker
 from distributed.comm.addressing import resolve_address
 from distributed.comm.core import CommClosedError
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import Vector
-from headstart._jit import source_digest
+from headstart._core.checks import Vector
+from headstart._core.jit import source_digest
 from headstart.losses import Objective
+from headstart.meta.rounds import Bounds, Loading, sum_part
 from headstart.parquet import Partition
-from headstart.rounds import Bounds, Loading, sum_part
 from headstart.selection import Pair, Selection, select_online
 from headstart.tasks import Tasks
 
-PATIENCE = 10.0  # seconds to wait for a scheduler, and for the first worker
-RETRIES = 2  # of a task that failed; one whose worker died is run again anyway
+TIMEOUT = 10.0  # seconds to wait for a scheduler, and for the first worker
+RETRIES = 2  # of a call that failed; one whose worker died is run again anyway
+Cluster = Any  # a `Client`, whose methods have no types
 
 
 class ClusterError(RuntimeError):
     """A cluster that cannot be used, or was lost."""
 
 
-def connect(where: Any) -> Any:
-    """A client whose workers all have this version of this package; an error says who has not.
+def connect(where: Cluster | str) -> Cluster:
+    """A client whose workers all have this version of this package; an error names who has not.
 
     Parameters
     ----------
     where : str or distributed.Client
         The address of a scheduler, ``tcp://...``, or a running client.
     """
-    client = where
+    client: Cluster = where
     if not isinstance(where, Client):
         try:
             resolve_address(where)  # a client that cannot begin complains again when it is dropped
-            client = Client(where, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(where, timeout=TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(f"{where}: no scheduler answers there ({error})") from None
     address = client.scheduler.address
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=TIMEOUT)
     except TimeoutError:
         raise ClusterError(f"{address}: the scheduler has no workers; start some first") from None
-    mine = metadata.version("headstart")
+    version = metadata.version("headstart")
     for worker, found in client.run(metadata.version, "headstart", on_error="return").items():
         if isinstance(found, Exception):
             raise ClusterError(
-                f"{worker}: headstart is not installed there; install headstart {mine}"
+                f"{worker}: headstart is not installed there; install headstart {version}"
             )
-        if found != mine:
-            raise ClusterError(f"{worker}: has headstart {found}, here it is {mine}")
-    here = source_digest()
-    for worker, digest in client.run(source_digest, on_error="return").items():
-        if digest != here:
-            raise ClusterError(f"{worker}: has other code of headstart {mine} than there is here")
+        if found != version:
+            raise ClusterError(f"{worker}: has headstart {found}, here it is {version}")
+    digest = source_digest()
+    for worker, found in client.run(source_digest, on_error="return").items():
+        if found != digest:
+            raise ClusterError(
+                f"{worker}: has other code of headstart {version} than there is here"
+            )
     return client
 
 
 @contextmanager
-def watching(client: Any, kept: str = "") -> Iterator[None]:
-    """Turn the loss of the cluster into an error that says what is kept."""
+def watching(client: Cluster, what_stays: str = "") -> Iterator[None]:
+    """Turn the loss of the cluster into an error that says what stays and how to go on."""
     address = client.scheduler.address
     try:
         yield
@@ -85,24 +89,26 @@ def watching(client: Any, kept: str = "") -> Iterator[None]:
     except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
         if client.status == "running" and isinstance(error, OSError) and error.filename:
             raise  # a file's, not the cluster's
-        raise ClusterError(f"{address}: the scheduler was lost; {kept or 'begin again'}") from None
+        raise ClusterError(
+            f"{address}: the scheduler was lost; {what_stays or 'begin again'}"
+        ) from None
 
 
-def executor(client: Any) -> Executor:
+def executor(client: Cluster) -> Executor:
     """The cluster as an executor, for `adapt_all`, `diagnose` and `reproduce`."""
     found: Executor = client.get_executor(pure=False, retries=RETRIES)
     return found
 
 
-def threads(client: Any) -> int:
-    """How many things the cluster does at once."""
+def threads(client: Cluster) -> int:
+    """How many calls the cluster runs at once."""
     return sum(client.nthreads().values())
 
 
 class ClusterParts:
     """Partitions in the memory of the workers, loaded where they are needed."""
 
-    def __init__(self, client: Any, loading: Loading, partitions: list[Partition]) -> None:
+    def __init__(self, client: Cluster, loading: Loading, partitions: list[Partition]) -> None:
         self._client = client
         self._parts = client.map(loading.load, partitions, pure=False, retries=RETRIES)
         self._sizes: list[int] = client.gather(client.map(len, self._parts, pure=False))
@@ -112,7 +118,7 @@ class ClusterParts:
         return self._sizes
 
     def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
-        """Sums of meta-gradients at h of some tasks of each, in order."""
+        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
         busy = [k for k, (first, last) in enumerate(bounds) if last > first]
         found: list[Vector] = self._client.gather(
             self._client.map(
@@ -129,7 +135,7 @@ class ClusterParts:
 
 
 def select_spread(
-    client: Any,
+    client: Cluster,
     train: Tasks,
     valid: Pair,
     test: Pair,
@@ -139,9 +145,9 @@ def select_spread(
 ) -> Selection:
     """`select_online` with the regs dealt to the workers; the same numbers as on one machine.
 
-    Every candidate keeps its own bias, so that parts of the grid know nothing of each other:
-    each reports its best, and the best of these is that of all. Options are those of
-    `select_online` but for ``order="resample"``, whose draws go over the whole grid.
+    Every candidate has a bias of its own, so parts of the grid are independent: the best of
+    their best is the best of all. Options are those of `select_online`, but not
+    ``order="resample"``, whose random draws depend on the whole grid.
     """
     if options.get("order", "stream") != "stream":
         raise ValueError("order: only 'stream' can be dealt to workers")
@@ -163,11 +169,12 @@ def select_spread(
 def best_of(parts: list[Selection]) -> Selection:
     """The selection over a whole grid from those over parts of its regs, in their order."""
     losses = np.array([part.validation_loss.min(axis=(1, 2)) for part in parts])
-    lead = losses.argmin(axis=0)  # the first of equal ones, as in the whole grid
-    row = np.arange(len(lead))
+    best = losses.argmin(axis=0)  # the first of equal ones, as in the whole grid
+    row = np.arange(len(best))
 
-    def chosen(name: str) -> Any:
-        return np.array([getattr(part, name) for part in parts])[lead, row]
+    def chosen(name: str) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = np.array([getattr(p, name) for p in parts])[best, row]
+        return found
 
     return Selection(
         parts[0].tasks,

@@ -1,8 +1,8 @@
 r"""Synthetic task distributions with what is known of them: the paper's two experiments.
 
 A task has weights :math:`w_\mu \sim N(m, \sigma^2 I)` around a common mean :math:`m`, and
-inputs uniform on the unit sphere. How far sharing pays is a matter of the tasks' spread
-:math:`\sigma` (`task_std`), of the rows a task has and of the noise: all are parameters.
+inputs uniform on the unit sphere. Whether sharing pays depends on how much tasks differ,
+:math:`\sigma` (`task_std`), on the rows a task has and on the noise: all are parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import (
+from headstart._core.checks import (
     Vector,
     check_bias,
     check_choice,
@@ -66,8 +66,8 @@ class Environment:
     def var_h(self, bias: ArrayLike) -> float:
         r""":math:`\mathrm{Var}_h = \sqrt{\frac12(d\sigma^2 + \|m - h\|^2)}`, exactly."""
         h = check_bias("bias", bias, self.n_features)
-        spread = self.n_features * self.task_std**2 + np.sum(np.square(self.mean - h))
-        return math.sqrt(0.5 * float(spread))
+        squares = self.n_features * self.task_std**2 + np.sum(np.square(self.mean - h))
+        return math.sqrt(0.5 * float(squares))
 
     def draw(self, n_tasks: int, n_rows: ArrayLike, random_state: object = None) -> Draw:
         """Draw tasks of `n_rows` rows each, or with one number of rows for every task.

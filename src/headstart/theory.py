@@ -4,8 +4,7 @@ Throughout, inputs satisfy :math:`\|x\| \le R` (`radius`), the loss is L-Lipschi
 (`lipschitz`), a task has n rows, T tasks are seen, :math:`m` is the mean of the tasks'
 weights and :math:`\mathrm{Var}_h^2 = \frac12 E\|w_\mu - h\|^2`. Bounds are on the expected
 excess transfer risk: how much worse than knowing every task's best weights.
-
-Where the printed paper is wrong the corrected statement is given and the correction said.
+Where the printed paper is wrong, the docstring gives the corrected statement and says so.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._checks import (
+from headstart._core.checks import (
     as_floats,
     check_bias,
     check_choice,
@@ -67,9 +66,8 @@ def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
 def sgd_regret(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""Proposition 1: :math:`c_{n,\lambda} = 2R^2L^2(\log n + 1)/(\lambda n)`.
 
-    Bounds the regret of Algorithm 1 on the regularised losses, for every sequence of
-    rows; and in expectation how far the risk of its average is above the minimal
-    regularised empirical risk.
+    Bounds the regret of Algorithm 1 on the regularised losses, for every sequence of rows; and in
+    expectation how far the risk of its average is above the minimal regularised empirical risk.
 
     Examples
     --------
@@ -83,9 +81,8 @@ def sgd_regret(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) 
 def erm_generalisation(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""Expected risk minus empirical risk of the exact solution: :math:`R^2L^2/(\lambda n)`.
 
-    The paper derives this from a replace-one stability with the same constant, which is
-    false (see `erm_stability`); the inequality in expectation follows instead by leaving
-    one row out.
+    The paper derives this from a replace-one stability with the same constant, which is false
+    (see `erm_stability`); the inequality in expectation follows instead by leaving one row out.
     """
     n, lam, RL = _task(n, reg, radius, lipschitz)
     return RL**2 / (lam * n)
@@ -119,10 +116,8 @@ def fixed_bias_bound(
     The within-task term, `sgd_regret` or `erm_generalisation`, plus
     :math:`\lambda\mathrm{Var}_h^2`.
     """
-    check_choice("inner", inner, INNER)
-    term = sgd_regret if inner == "sgd" else erm_generalisation
-    spread = check_number("var_h", var_h, above=0.0)
-    return term(n, reg, radius, lipschitz) + reg * spread**2
+    term = erm_generalisation if _exact(inner) else sgd_regret
+    return term(n, reg, radius, lipschitz) + reg * check_number("var_h", var_h, above=0.0) ** 2
 
 
 def fixed_bias(
@@ -145,11 +140,10 @@ def fixed_bias(
     >>> fixed_bias(n=100, var_h=0.5, inner="erm")
     Prescription(reg=0.2, step=None, bound=0.1)
     """  # noqa: E501
-    check_choice("inner", inner, INNER)
-    spread = check_number("var_h", var_h, above=0.0)
+    V = check_number("var_h", var_h, above=0.0)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
-    rate = math.sqrt((2.0 * (math.log(n) + 1.0) if inner == "sgd" else 1.0) / n)
-    return Prescription(RL * rate / spread, None, 2.0 * spread * RL * rate)
+    rate = math.sqrt((1.0 if _exact(inner) else 2.0 * (math.log(n) + 1.0)) / n)
+    return Prescription(RL * rate / V, None, 2.0 * V * RL * rate)
 
 
 def meta_rate(
@@ -210,12 +204,12 @@ def learned_bias(
     Prescription(reg=0.2, step=0.1, bound=0.2)
     """
     gradient = _gradient_bound(n, inner, sharp, radius, lipschitz)
-    spread = check_number("var_m", var_m, above=0.0)
+    V = check_number("var_m", var_m, above=0.0)
     tasks, D = check_count("n_tasks", n_tasks), check_number("distance", distance, above=0.0)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
-    rate = RL * math.sqrt((4.0 * (math.log(n) + 1.0) if inner == "sgd" else 1.0) / n)
+    rate = RL * math.sqrt((1.0 if _exact(inner) else 4.0 * (math.log(n) + 1.0)) / n)
     step = D / (gradient * math.sqrt(tasks))
-    return Prescription(rate / spread, step, 2.0 * spread * rate + D * gradient / math.sqrt(tasks))
+    return Prescription(rate / V, step, 2.0 * V * rate + D * gradient / math.sqrt(tasks))
 
 
 def primal_value(
@@ -250,7 +244,7 @@ def dual_value(
     :math:`\Phi_h(w) + \Psi_h(u)`. (The paper prints it with w and u exchanged.)
     """
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
-    u = as_floats("dual", dual, 1)
+    u = as_floats("dual", dual, 1)  # float32 stays so: the conjugate forgives its rounding
     check_bias("dual", u, len(labels))
     conjugates = chosen.conjugate(len(u) * u, labels).mean()
     v = inputs.T @ u
@@ -298,30 +292,30 @@ def last_distance(epsilon: float, reg: float) -> float:
     r"""How far the last iterate can be from the exact solution.
 
     :math:`\|w_{n+1} - w_h\| \le \sqrt{2\varepsilon/\lambda}` for every sample, with
-    :math:`\varepsilon` the `certificate`. Times reg, it bounds the
-    error of the meta-gradient.
+    :math:`\varepsilon` the `certificate`. Times reg, it bounds the error of the meta-gradient.
 
     Examples
     --------
     >>> last_distance(epsilon=0.5, reg=4.0)
     0.5
     """
-    gap = check_number("epsilon", epsilon, at_least=0.0)
-    return math.sqrt(2.0 * gap / check_number("reg", reg, above=0.0))
+    gap, lam = check_number("epsilon", epsilon, at_least=0.0), check_number("reg", reg, above=0.0)
+    return math.sqrt(2.0 * gap / lam)
 
 
 def _task(n: int, reg: float, radius: float, lipschitz: float) -> tuple[int, float, float]:
-    R, L = (
-        check_number("radius", radius, above=0.0),
-        check_number("lipschitz", lipschitz, above=0.0),
-    )
+    R = check_number("radius", radius, above=0.0)
+    L = check_number("lipschitz", lipschitz, above=0.0)
     return check_count("n", n), check_number("reg", reg, above=0.0), R * L
 
 
+def _exact(inner: str) -> bool:
+    return check_choice("inner", inner, INNER) == "erm"
+
+
 def _gradient_bound(n: int, inner: str, sharp: bool, radius: float, lipschitz: float) -> float:
-    check_choice("inner", inner, INNER)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
-    if inner == "erm" or sharp:
+    if _exact(inner) or sharp:
         return RL
     return RL * math.sqrt(2.0 * (1.0 + 4.0 * (math.log(n) + 1.0) / n))
 

@@ -6,82 +6,111 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 
-from headstart._checks import check_jobs
-from headstart.estimators.inputs import read_classes
-from headstart.estimators.known import InMemory
-from headstart.ids import IdIndex
-from headstart.losses import get_loss
+from headstart._core.checks import check_jobs
+from headstart.estimators.dataset import dataset_classes
+from headstart.estimators.protocol import MetaModel
+from headstart.inner.algorithm import OnePass
+from headstart.losses import Loss
 from headstart.meta import BiasState
-from headstart.online import ROWS, SQUARES, STEPS, WEIGHT, Bias
+from headstart.meta.rounds import Loading, LocalParts, Parts, RoundSettings, learn_rounds
+from headstart.online import BiasStream, Settings
 from headstart.parquet import (
     PARTITION_ROWS,
     ParquetError,
     ParquetRows,
+    Partition,
     grouped,
     plan_partitions,
 )
-from headstart.rounds import Loading, LocalParts, Parts, learn_rounds
 from headstart.selection import Selection, select_online
 from headstart.tasks import TaskSet
 
+if TYPE_CHECKING:  # an extra, imported below where it is used
+    from headstart.distributed import Cluster
+
 SAMPLE = 400  # tasks that choose reg and step
-REGS, STEPS_TRIED = 10.0 ** np.arange(-2.0, 1.6, 0.5), 10.0 ** np.arange(-2.0, 1.1, 0.5)
+REGS, STEPS = 10.0 ** np.arange(-2.0, 1.6, 0.5), 10.0 ** np.arange(-2.0, 1.1, 0.5)
+Model = TypeVar("Model", bound=MetaModel)
+
+
+class Trial(NamedTuple):
+    """The grid of regs and steps, and the tasks that choose among them.
+
+    Attributes
+    ----------
+    train : tasks to learn a bias from
+    valid : shots and queries of other tasks
+    regs, steps : in the units of the tasks
+    """
+
+    train: TaskSet
+    valid: tuple[TaskSet, TaskSet]
+    regs: np.ndarray
+    steps: np.ndarray
 
 
 def fit_rounds(
-    model: Any,
+    model: Model,
     rows: ParquetRows,
     *,
-    client: Any = None,
+    client: Cluster | str | None = None,
     batch_size: int = 256,
     folder: str | Path | None = None,
     partition_rows: int = PARTITION_ROWS,
     n_jobs: int | None = None,
     callback: Callable[[int, int], object] | None = None,
-) -> Any:
+) -> Model:
     """Meta-train an estimator in synchronous rounds over all tasks of a dataset.
 
-    It is Algorithm 2 with minibatches, see `headstart.rounds`: another algorithm than `fit`,
-    which takes one task after another. The dataset must fit into the memory of the workers.
+    It is Algorithm 2 with minibatches, see `headstart.meta.rounds`: another algorithm than
+    `fit`, which takes one task after another. The dataset must fit into the memory of the workers.
 
     Parameters
     ----------
     model : MetaRegressor or MetaClassifier
         With ``inner="sgd"``. If reg or step are ``"auto"``, both are chosen by online
-        validation on some tasks of the first partition.
+        validation on tasks of the first partition.
     rows : ParquetRows
     client : distributed.Client or address of a scheduler, optional
         Whose workers keep the partitions; this process by default.
     batch_size : int
         Tasks of a round.
     folder : str or Path, optional
-        Where rounds are saved from time to time, to be gone on with, and where scattered rows
+        Where rounds are saved from time to time, to resume from, and where scattered rows
         are put together; for a cluster one that all workers see.
-    partition_rows, n_jobs, callback
-        As in `adapt_all`; the callback is told tasks instead of rows.
+    partition_rows, n_jobs
+        As in `adapt_all`.
+    callback : function of two numbers, optional
+        Called after every round with the tasks done and the tasks there are.
 
     Returns
     -------
     A fitted copy of the model with numbers for reg and step. It knows the bias and no entity.
     """
-    if model.inner != "sgd":
+    if model.inner != OnePass.name:
         raise ValueError(f"inner: expected 'sgd' for rounds, found {model.inner!r}")
-    model._objective()
+    loss = _paper_loss(model)
     place = None if folder is None else Path(folder)
     with ExitStack() as stack:
         cluster = None if client is None else _connected(client, stack, place)
-        spread = None if place is None else place / "clustered"
-        whole = stack.enter_context(grouped(rows, spread, in_order=False))
-        partitions = plan_partitions(whole, partition_rows)
-        classes = tuple(_classes(model, rows))
-        sample = _sample(Loading(whole, classes=classes), partitions)
-        loading = _loading(model, whole, sample, classes)
-        fitted = clone(model).set_params(**_chosen(model, sample, loading, cluster))
+        copy_to = None if place is None else place / "clustered"
+        together = stack.enter_context(grouped(rows, copy_to, in_order=False))
+        partitions = plan_partitions(together, partition_rows)
+        classes = dataset_classes(model, rows)
+        unscaled = Loading(together, classes=() if classes is None else tuple(classes))
+        sample = _sample(unscaled, partitions)
+        loading = _loading(unscaled, sample) if model.fit_intercept else unscaled
+        fitted = clone(model)
+        if "auto" in (model.reg, model.step):
+            fitted.set_params(**_chosen(trial_of(sample, loading), loss, cluster))
+        settings = fitted.settings()
+        if not isinstance(settings, Settings) or settings.step is None:
+            raise TypeError(f"reg, step: expected numbers by now, found {settings}")
         parts: Parts
         if cluster is None:
             pool = stack.enter_context(ThreadPoolExecutor(check_jobs(n_jobs)))
@@ -91,45 +120,54 @@ def fit_rounds(
 
             parts = ClusterParts(cluster, loading, partitions)
         state = learn_rounds(
-            *(parts, loading.n_features, fitted.reg, fitted.step, fitted.loss, batch_size),
-            *(place, f"{rows.path} {rows.n_rows} {loading[1:]}", callback),
+            *(parts, loading.n_features),
+            RoundSettings(settings.reg, settings.step, loss, batch_size),
+            folder=place,
+            job=f"{rows.path} {rows.n_rows} {loading[1:]}",
+            callback=callback,
         )
-    _put(fitted, rows, state, loading)
+    stream = _stream(settings, rows, loading, state)
+    names = np.array(loading.classes) if loading.classes else None
+    fitted.know(stream, tuple(rows.features or ()), names)
     return fitted
 
 
-def _connected(client: Any, stack: ExitStack, place: Path | None) -> Any:
+def _connected(client: Cluster | str, stack: ExitStack, place: Path | None) -> Cluster:
     from headstart.distributed import connect, watching
 
     cluster = connect(client)
-    kept = "begin again; with a folder it would go on from the last round saved there"
+    what_stays = "begin again; with a folder it would resume from the last round saved there"
     if place is not None:
-        kept = f"the last saved round is in {place}, and the same call goes on from it"
-    stack.enter_context(watching(cluster, kept))
+        what_stays = f"the last saved round is in {place}, and the same call resumes from it"
+    stack.enter_context(watching(cluster, what_stays))
     return cluster
 
 
-def _classes(model: Any, rows: ParquetRows) -> Any:
-    return read_classes(rows.labels()) if isinstance(model, ClassifierMixin) else ()
-
-
-def _sample(loading: Loading, partitions: list[Any]) -> TaskSet:
+def _sample(loading: Loading, partitions: list[Partition]) -> TaskSet:
+    """The first tasks, as they are in the dataset."""
     tasks = loading.load(partitions[0])
     return tasks.subset(range(min(SAMPLE, len(tasks)))).astype(np.float64)
 
 
-def _loading(model: Any, rows: ParquetRows, sample: TaskSet, classes: tuple[Any, ...]) -> Loading:
-    """The constant column on the scale of the inputs, and regression labels from their middle."""
-    if not model.fit_intercept:
-        return Loading(rows, classes=classes)
+def _loading(unscaled: Loading, sample: TaskSet) -> Loading:
+    """With a constant column on the scale of inputs, and regression labels less their median."""
     scale = float(np.sqrt(np.mean(sample.X**2))) or 1.0
-    return Loading(rows, scale, 0.0 if classes else float(np.median(sample.y)), classes)
+    offset = 0.0 if unscaled.classes else float(np.median(sample.y))
+    return unscaled._replace(constant=scale, offset=offset)
 
 
-def _chosen(model: Any, sample: TaskSet, loading: Loading, cluster: Any) -> dict[str, float]:
-    """Reg and step as given, or both chosen by online validation on the sample."""
-    if model.reg != "auto" and model.step != "auto":
-        return {}
+def _paper_loss(model: MetaModel) -> Loss:
+    """The loss of the paper's algorithms, whatever reg is now: it will be a number."""
+    return clone(model).set_params(reg=1.0).settings().loss
+
+
+def trial_of(sample: TaskSet, loading: Loading) -> Trial:
+    """Half of the tasks to learn from, half to validate: on n of their rows, then the others.
+
+    The grid follows the units of the data: with inputs of mean square norm s and labels of mean
+    size a, weights are of size a / sqrt(s) and meta-gradients of size sqrt(s), so that regs are
+    in units of s / (n a) and steps in units of a / s.
+    """
     n = max(1, int(np.median(sample.sizes)) // 2)
     able = sample.subset(sample.sizes > n) if np.any(sample.sizes > n) else None
     if able is None or len(able) < 4:
@@ -137,39 +175,38 @@ def _chosen(model: Any, sample: TaskSet, loading: Loading, cluster: Any) -> dict
             f"{loading.rows.path}: too few tasks of two rows or more to choose reg and step by; "
             "give numbers"
         )
-    column = np.full((len(able.X), loading.n_features - sample.n_features), loading.constant)
-    wide = np.concatenate([able.X, column], axis=1)
-    tasks = TaskSet(wide, able.y - loading.offset, able.offsets, able.ids)
+    X = loading.with_constant(able.X)
+    tasks = TaskSet(X, able.y - loading.offset, able.offsets, able.ids)
     half = len(tasks) // 2
     train, valid = tasks.subset(range(half)), tasks.subset(range(half, len(tasks))).split_rows(n)
-    square, size = float(np.mean(np.sum(wide**2, axis=1))), float(np.mean(np.abs(tasks.y))) or 1.0
-    regs, steps = REGS * square / (n * size), STEPS_TRIED * size / square
-    given = (*(train, valid, valid, regs, steps),)
-    options: dict[str, Any] = {"loss": get_loss(model.loss), "every": half}
+    square, size = float(np.mean(np.sum(X**2, axis=1))), float(np.mean(np.abs(tasks.y))) or 1.0
+    return Trial(train, valid, REGS * square / (n * size), STEPS * size / square)
+
+
+def _chosen(trial: Trial, loss: Loss, cluster: Cluster | None) -> dict[str, float]:
+    """Reg and step by online validation."""
+    grid = trial.train, trial.valid, trial.valid, trial.regs, trial.steps
+    options: dict[str, Any] = {"loss": loss, "every": len(trial.train)}
     if cluster is None:
-        found: Selection = select_online(*given, **options)
+        found: Selection = select_online(*grid, **options)
     else:
         from headstart.distributed import select_spread
 
-        found = select_spread(cluster, *given, **options)
+        found = select_spread(cluster, *grid, **options)
     return {"reg": float(found.reg[-1]), "step": float(found.step[-1])}
 
 
-def _put(model: Any, rows: ParquetRows, state: BiasState, loading: Loading) -> None:
-    """Make the state of the rounds that of a fitted estimator."""
+def _stream(
+    settings: Settings, rows: ParquetRows, loading: Loading, state: BiasState
+) -> BiasStream:
+    """What the rounds have learned, in the units of the data: the intercept is the label at 0."""
     d, count = rows.n_features, state.steps + 1
-    model.n_features_in_ = d
-    model.feature_names_in_ = np.array(rows.features, object)
-    if loading.classes:
-        model.classes_ = np.array(loading.classes)
-    stream = model._new_stream(np.empty((0, d), rows.dtype), model._pace(moving_on=True))
-    h, total = np.zeros(d + 1), np.zeros(d + 1)
-    h[:d], total[:d] = state.last[:d], state.total[:d]
+    last, total = np.zeros(d + 1), np.zeros(d + 1)
+    last[:d], total[:d] = state.last[:d], state.total[:d]
     if loading.constant > 0.0:
-        h[d] = loading.constant * state.last[d] + loading.offset
+        last[d] = loading.constant * state.last[d] + loading.offset
         total[d] = loading.constant * state.total[d] + loading.offset * count
-    counts, sums = stream.bias.counts, stream.bias.sums
-    counts[STEPS], counts[ROWS], sums[WEIGHT] = state.steps, rows.n_rows, count
-    sums[SQUARES] = loading.constant**2 * rows.n_rows * d
-    stream.bias = Bias(h, total, counts, sums)
-    model._known = InMemory(IdIndex(), stream)
+    stream = BiasStream(settings, d, rows.dtype)
+    square = loading.constant**2
+    stream.set_bias(last, total, steps=state.steps, rows=rows.n_rows, mean_square=square)
+    return stream

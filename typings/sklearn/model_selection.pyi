@@ -16,7 +16,15 @@ class GroupKFold:
 class GridSearchCV:
     best_params_: dict[str, Any]
     best_score_: float
-    def __init__(self, estimator: Any, grid: dict[str, Any], *, scoring: str, cv: Any) -> None: ...
+    def __init__(
+        self,
+        estimator: Any,
+        grid: dict[str, Any],
+        *,
+        scoring: str | None = ...,
+        cv: Any,
+        error_score: str = ...,
+    ) -> None: ...
     def fit(self, X: Any, y: Any) -> Self: ...
 
 def cross_val_score(

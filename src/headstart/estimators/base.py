@@ -11,10 +11,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from headstart._checks import FloatArray, Vector, check_choice
-from headstart.adaptation import INNER
+from headstart._core.checks import FloatArray, Vector, check_choice
 from headstart.estimators.inputs import Labels, as_signs, read_classes, read_rows
-from headstart.losses import LOSSES, Logistic, Loss, Objective, get_loss
+from headstart.inner import ALGORITHMS, INNER
+from headstart.losses import LOSSES, Logistic, Loss, get_loss
+from headstart.meta.prior.posterior import row_weights
 from headstart.online import PREDICTORS
 
 
@@ -26,29 +27,44 @@ class Estimator(BaseEstimator):
     inner: str
     predictor: str
     fit_intercept: bool
-    _or_auto = ""
+    _auto_losses = "squared", "absolute"  # with a prior, and with a number for reg
 
-    def _objective(self) -> Objective:
-        """The checked parameters of the within-task algorithm."""
-        check_choice("inner", self.inner, INNER)
-        check_choice("predictor", self.predictor, list(PREDICTORS))
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept: expected True or False, found {self.fit_intercept!r}")
-        chosen = get_loss(self.loss)
-        binary = isinstance(self, ClassifierMixin)
+    def _has_prior(self) -> bool:
+        """Whether tasks are pulled as a prior says, instead of by one number."""
+        raise NotImplementedError
+
+    def _loss(self) -> Loss:
+        """The loss that is meant, if it is one for such labels."""
+        if isinstance(self.loss, str) and self.loss == "auto":
+            return get_loss(self._auto_losses[0 if self._has_prior() else 1])
+        chosen, binary = get_loss(self.loss), isinstance(self, ClassifierMixin)
         if chosen.binary != binary:
             fitting = [name for name in LOSSES if get_loss(name).binary == binary]
             raise ValueError(
                 f"loss: {type(self).__name__} takes {', '.join(map(repr, fitting))}, "
                 f"found {chosen.name!r}"
             )
-        if isinstance(self.reg, str) and not self._is_tuned():
-            raise ValueError(f"reg: expected a number > 0{self._or_auto}, found {self.reg!r}")
-        return chosen.regularised(1.0 if self._is_tuned() else self.reg, self.inner)
+        return chosen
 
-    def _is_tuned(self) -> bool:
-        """Whether reg is to be chosen; an estimator of one task has nothing to choose it by."""
-        return False
+    def _check_choices(self) -> None:
+        check_choice("inner", self.inner, INNER)
+        check_choice("predictor", self.predictor, list(PREDICTORS))
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept: expected True or False, found {self.fit_intercept!r}")
+
+    def _weights(self, sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:
+        """How often each row counts; None where all count once."""
+        weight = row_weights(sample_weight, n_rows)
+        if bool(np.all(weight == 1.0)):
+            return None
+        if not weight.any():
+            raise ValueError("sample_weight: expected a weight above 0, found that all are zero")
+        if not self._has_prior() and np.ptp(weight[weight > 0.0]) > 0.0:
+            raise ValueError(
+                "sample_weight: expected the same number for all rows that count, with a number "
+                "for reg: the paper's algorithms count a row once; a prior can weigh rows"
+            )
+        return weight
 
     def _read(
         self, X: Any, y: ArrayLike, *, reset: bool, classes: ArrayLike | None = None
@@ -64,8 +80,8 @@ class Estimator(BaseEstimator):
         """Labels as numbers the losses take."""
         raise NotImplementedError
 
-    def _told(self, scores: FloatArray) -> Labels:
-        """Linear predictions as what the user is told."""
+    def _to_labels(self, scores: FloatArray) -> Labels:
+        """Linear predictions as labels."""
         raise NotImplementedError
 
 
@@ -80,47 +96,35 @@ class Regressor(RegressorMixin, Estimator):
         reset: bool,
         classes: ArrayLike | None = None,  # noqa: ARG002
     ) -> tuple[FloatArray, FloatArray]:
-        inputs, labels = read_rows(self, X, y, reset=reset, numeric=True)
+        inputs, labels = read_rows(self, X, y, reset=reset, numeric=True, sparse=self._has_prior())
         return inputs, labels.astype(inputs.dtype, copy=False)
 
     def _numbers(self, y: Labels) -> Vector:
         return np.asarray(y, np.float64)
 
-    def _told(self, scores: FloatArray) -> Labels:
+    def _to_labels(self, scores: FloatArray) -> Labels:
         return scores
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = not self._is_tuned()  # a given step knows no scale
+        tags.input_tags.sparse = self._has_prior()
+        tags.regressor_tags.poor_score = not self._has_prior()  # a given step knows no scale
         return tags
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
         return r2_score(y, self._scores(X, groups), sample_weight=sample_weight)
 
 
-def _is_stream(estimator: Estimator) -> bool:
-    if estimator.inner != "erm":
-        return True
-    raise AttributeError(
-        "exact solutions need all rows of a task at once: with inner='erm' there is fit only"
-    )
-
-
-def _is_logistic(estimator: Classifier) -> bool:
-    if isinstance(get_loss(estimator.loss), Logistic):
-        return True
-    raise AttributeError("predict_proba needs loss='logistic'; other losses give no probabilities")
-
-
 class Classifier(ClassifierMixin, Estimator):
     """Two labels of any kind in, the same out."""
 
     classes_: Labels
+    _auto_losses = "logistic", "hinge"
 
     def _read(
         self, X: Any, y: ArrayLike, *, reset: bool, classes: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        inputs, labels = read_rows(self, X, y, reset=reset, numeric=False)
+        inputs, labels = read_rows(self, X, y, reset=reset, numeric=False, sparse=self._has_prior())
         if reset:
             self.classes_ = read_classes(labels, classes)
         return inputs, self._numbers(labels).astype(inputs.dtype, copy=False)
@@ -130,11 +134,12 @@ class Classifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = not self._is_tuned()
+        tags.input_tags.sparse = self._has_prior()
+        tags.classifier_tags.poor_score = not self._has_prior()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _told(self, scores: FloatArray) -> Labels:
+    def _to_labels(self, scores: FloatArray) -> Labels:
         return self.classes_[(scores > 0.0).astype(np.int64)]
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
@@ -144,8 +149,31 @@ class Classifier(ClassifierMixin, Estimator):
         return np.column_stack([1.0 - second, second])
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
-        return accuracy_score(y, self._told(self._scores(X, groups)), sample_weight=sample_weight)
+        labels = self._to_labels(self._scores(X, groups))
+        return accuracy_score(y, labels, sample_weight=sample_weight)
+
+
+def _is_stream(estimator: Estimator) -> bool:
+    inner = ALGORITHMS.get(estimator.inner)  # a wrong name is told of later
+    if inner is None or not inner.exact or estimator._has_prior():
+        return True
+    raise AttributeError(
+        "exact solutions need all rows of a task at once: with inner='erm' there is fit only"
+    )
+
+
+def _is_logistic(estimator: Classifier) -> bool:
+    if isinstance(estimator._loss(), Logistic):
+        return True
+    raise AttributeError("predict_proba needs loss='logistic'; other losses give no probabilities")
+
+
+def _is_bayesian(estimator: Estimator) -> bool:
+    if estimator._has_prior():
+        return True
+    raise AttributeError("this needs a learned prior, which a number for reg does not give")
 
 
 only_logistic = available_if(_is_logistic)
 only_streams = available_if(_is_stream)
+only_priors = available_if(_is_bayesian)

@@ -2,111 +2,180 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import DTypeLike, NDArray
+from sklearn.base import ClassifierMixin
 
-from headstart._checks import FloatArray, check_count, read_only
-from headstart.estimators.inputs import Labels, read_classes
-from headstart.estimators.known import InMemory
-from headstart.ids import IdIndex
-from headstart.losses import get_loss
-from headstart.online import OPEN, Bias, TunedStream, Tuning
+from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
+from headstart.estimators.inputs import Labels, as_signs, read_classes
+from headstart.estimators.protocol import MetaModel
+from headstart.meta.prior.learn import MAX_TASKS, learn_prior, summarised
+from headstart.online import AnyStream, BiasStream, PriorSettings, PriorStream, Settings
+from headstart.parquet import ParquetRows, grouped
+from headstart.parquet.columns import Array
 from headstart.tasks import TaskSet
+from headstart.tasks.ids import Column, read_ids
 
 Counts = NDArray[np.int64]
 
 
-def fit_dataset(model: Any, rows: Any, y: object, groups: object) -> None:
-    """Learn the bias from a `ParquetRows`, in bounded memory and with the bits of `fit`."""
-    from headstart.parquet import grouped
-
-    objective, pace = model._objective(), model._pace(moving_on=True)
-    _refuse(y=y, groups=groups, random_state=model.random_state)
-    if model.inner == "erm" or model._held_out_share() > 0.0:
-        raise ValueError(
-            "X: with a dataset on disk there is no inner='erm' and no validation_fraction; "
-            "learn_bias has exact solutions"
-        )
+def fit_dataset(
+    model: MetaModel, rows: ParquetRows, y: object, groups: object, sample_weight: object
+) -> None:
+    """Learn where entities start from a dataset, in bounded memory."""
+    settings = model.settings()
+    _refuse(
+        y=y, groups=groups, sample_weight=sample_weight, random_state=model.random_state,
+        side=model.side,
+    )  # fmt: skip
     if model.group not in (None, rows.group):
         raise ValueError(f"group: expected {rows.group!r} as in the dataset, or None")
-    model.n_features_in_ = rows.n_features
-    model.feature_names_in_ = np.array(rows.features, object)
-    if isinstance(model, ClassifierMixin):
-        setattr(model, "classes_", read_classes(rows.labels()))  # noqa: B010
-    stream = model._new_stream(np.empty((0, rows.n_features), rows.dtype), pace)
-    with grouped(rows) as whole:
-        for _ in range(check_count("passes", model.passes)):
-            last = None
-            for block in whole.blocks(reuse=True):
-                goes_on = last is not None and block.keys[0].equals(last)
-                labels = model._numbers(block.y).astype(block.X.dtype, copy=False)
-                run = np.where(block.missing, -1, np.arange(len(block.starts)))
-                inputs = read_only(block.X)
-                stream.learn_runs(inputs, labels, block.spread(run), goes_on, objective, pace)
-                last = None if block.missing[-1] else block.keys[-1]
-            stream.finish(objective, pace)
-    stream.forget()
-    model._known = InMemory(IdIndex(), stream)
+    classes = dataset_classes(model, rows)
+    stream: AnyStream
+    if isinstance(settings, PriorSettings):
+        stream = _learn_prior(rows, classes, settings, check_jobs(model.n_jobs))
+    else:
+        stream = _learn_bias(rows, classes, settings)
+    model.know(stream, tuple(rows.features or ()), classes)
 
 
-def feed_dataset(model: Any, rows: Any, y: object, groups: object) -> None:
-    """`partial_fit` on every batch of a `ParquetRows`, as it comes."""
-    _refuse(y=y, groups=groups)
-    classes = read_classes(rows.labels()) if isinstance(model, ClassifierMixin) else None
+def dataset_chunks(
+    model: MetaModel, rows: ParquetRows, y: object, groups: object, sample_weight: object
+) -> Iterator[tuple[FloatArray, Labels, Array, None, Labels | None]]:
+    """The batches of a dataset as they come: inputs, labels, ids, no weights, and the classes."""
+    _refuse(y=y, groups=groups, sample_weight=sample_weight, side=model.side)
+    classes = dataset_classes(model, rows)
     for block in rows.blocks():
-        ids = np.fromiter(block.ids.to_pylist(), object, len(block.starts))
-        model._go_on(block.X, block.y, block.spread(ids), classes)
+        yield block.X, block.y, block.row_ids, None, classes
 
 
-def _refuse(**given: object) -> None:
-    for name, value in given.items():
+def dataset_classes(model: MetaModel, rows: ParquetRows) -> Labels | None:
+    """The two labels in a dataset if the model is a classifier, else None."""
+    return read_classes(rows.labels()) if isinstance(model, ClassifierMixin) else None
+
+
+def _learn_prior(
+    rows: ParquetRows, classes: Labels | None, settings: PriorSettings, n_jobs: int
+) -> PriorStream:
+    """The prior of those entities with the smallest hashes; rows may come in any order."""
+    parts = _labelled_parts(rows, classes, settings)
+    summaries = summarised(parts, settings.loss, settings.fit_intercept, MAX_TASKS)
+    prior = learn_prior(summaries, metric=settings.metric, n_jobs=n_jobs)
+    return PriorStream.of(prior, settings, rows.dtype, rows.n_rows, len(summaries))
+
+
+def _labelled_parts(
+    rows: ParquetRows, classes: Labels | None, settings: PriorSettings
+) -> Iterator[tuple[FloatArray, FloatArray, Column]]:
+    warned = False
+    for block in rows.blocks():
+        labels = _as_numbers(block.y, classes, block.X.dtype)
+        settings.loss.check_labels(labels)
+        runs = read_ids(rows.group, block.ids)
+        starts = block.starts[runs.starts]
+        column = Column(len(labels), starts, runs.codes, runs.values, runs.kinds)  # by row
+        warned = warned or warn_of_nobody(column)
+        yield block.X, labels, column
+
+
+def _learn_bias(rows: ParquetRows, classes: Labels | None, settings: Settings) -> BiasStream:
+    """Algorithm 2, one task after another, with the bits of `fit`."""
+    if settings.exact:
+        raise ValueError(
+            "X: with a dataset on disk there is no inner='erm'; learn_bias has exact solutions"
+        )
+    stream = BiasStream(settings, rows.n_features, rows.dtype)
+    with grouped(rows) as together:
+        last_key = None
+        for block in together.blocks(reuse=True):
+            labels = _as_numbers(block.y, classes, block.X.dtype)
+            run = np.where(block.missing, -1, np.arange(len(block.starts)))
+            goes_on = block.continues(last_key)
+            stream.learn_runs(read_only(block.X), labels, block.by_row(run), goes_on)
+            last_key = block.keys[-1]
+    stream.finish()
+    return stream.without_entities()
+
+
+def warn_of_nobody(column: Column | None) -> bool:
+    """Warn that rows without an id are tasks of their own; whether there are any."""
+    if column is None:
+        warn_user(
+            "groups: there are no ids, so that every row is a task of its own; give groups=, or "
+            "name the column of ids with group=",
+            UserWarning,
+        )
+    elif column.missing.any():
+        count = int(np.count_nonzero(column.missing))  # each is a run of its own
+        warn_user(
+            f"groups: {count} of {column.size} rows have no id; each is a task of its own, which "
+            "helps to learn the start and is not known later",
+            UserWarning,
+        )
+    else:
+        return False
+    return True
+
+
+def _refuse(**arguments: object) -> None:
+    for name, value in arguments.items():
         if value is not None:
-            raise ValueError(f"{name}: expected None with a dataset, which says it itself")
+            raise ValueError(f"{name}: expected None with a dataset on disk, found a value")
 
 
-def start_only(model: Any) -> Any:
-    """A copy of a model that knows the bias, which new tasks start from, and no entity."""
-    check_is_fitted(model)
-    copy = clone(model)
-    for name in ("n_features_in_", "feature_names_in_", "classes_"):
-        if hasattr(model, name):
-            setattr(copy, name, getattr(model, name))
-    known = model._known
-    empty = np.empty((0, model.n_features_in_), known.dtype)
-    stream = model._new_stream(empty, model._pace(moving_on=True))
-    h, total, counts, sums = (array.copy() for array in known.bias)
-    counts[OPEN] = 0
-    stream.bias = Bias(h, total, counts, sums)
-    if isinstance(stream, TunedStream) and known.tuning is not None:
-        stream.tuning = Tuning(**{k: a.copy() for k, a in known.tuning._asdict().items()})
-    copy._known = InMemory(IdIndex(), stream)
-    return copy
+def _as_numbers(y: Labels, classes: Labels | None, dtype: DTypeLike) -> FloatArray:
+    """Labels as numbers the losses take."""
+    numbers = np.asarray(y, np.float64) if classes is None else as_signs(y, classes)
+    return numbers.astype(dtype, copy=False)
 
 
-def state_of(model: Any) -> list[NDArray[Any]]:
-    """The arrays that decide what `adapt` gives."""
-    tuning = model._known.tuning
-    return [*model._known.bias, *(() if tuning is None else tuning)]
+@dataclass(frozen=True)
+class Start:
+    """Where new tasks start and how they are adapted: a model without its entities.
 
-
-def weights_after(model: Any, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
-    """Weights of new entities after their rows, which lie together; some may have none.
-
-    These are the weights that `adapt` gives, the intercept last, and the bias without rows.
+    Attributes
+    ----------
+    stream : what the model knows, but for entities
+    classes : the two labels of a classifier, else None
     """
-    labels = model._numbers(y).astype(X.dtype, copy=False)
-    get_loss(model.loss).check_labels(labels)
-    some = np.flatnonzero(sizes)
-    found: FloatArray = model._start()[None, :]
-    if some.size:
-        offsets = np.append(0, np.cumsum(sizes[some]))
-        found = model._adapted(TaskSet(X, labels, offsets, some))
-    if some.size == sizes.size > 0:
-        return found
-    weights = np.tile(model._start(), (sizes.size, 1)).astype(X.dtype)
-    weights[some] = found
+
+    stream: AnyStream
+    classes: Labels | None
+
+    def weights(self, dtype: DTypeLike) -> FloatArray:
+        """The weights of a task without rows, the intercept last."""
+        return self.stream.start.astype(self.stream.dtype).astype(dtype)
+
+    def labels(self, scores: FloatArray) -> Labels:
+        """Linear predictions as labels."""
+        return scores if self.classes is None else self.classes[(scores > 0.0).astype(np.int64)]
+
+
+def start_only(model: MetaModel) -> Start:
+    """What a fitted model gives to new tasks."""
+    return Start(model.stream().without_entities(), getattr(model, "classes_", None))
+
+
+def weights_after(start: Start, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
+    """Weights of new entities after their rows, which lie together; entities may have none.
+
+    These are the weights that `adapt` gives, the intercept last, and the start without rows.
+    """
+    labels = _as_numbers(y, start.classes, X.dtype)
+    start.stream.settings.loss.check_labels(labels)
+    able = np.flatnonzero(sizes)
+    if able.size == sizes.size > 0:
+        return _adapted(start, TaskSet(X, labels, np.append(0, np.cumsum(sizes)), able))
+    weights: FloatArray = np.tile(start.weights(X.dtype), (sizes.size, 1))
+    if able.size:
+        offsets = np.append(0, np.cumsum(sizes[able]))
+        weights[able] = _adapted(start, TaskSet(X, labels, offsets, able))
     return weights
+
+
+def _adapted(start: Start, tasks: TaskSet) -> FloatArray:
+    X, y, offsets, _ = tasks.rows()
+    return start.stream.adapted(X, y, offsets)

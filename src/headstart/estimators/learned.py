@@ -1,48 +1,57 @@
-"""What a fitted `MetaRegressor` or `MetaClassifier` tells of what it has learned."""
+"""What a fitted `MetaRegressor` or `MetaClassifier` knows, tells of it, and saves."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+import threading
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from headstart._checks import FloatArray, check_count, check_number
-from headstart.estimators.base import Estimator
-from headstart.estimators.known import InMemory, Stored
+from headstart._core.checks import FloatArray
+from headstart.estimators import state
+from headstart.estimators.base import Estimator, only_priors
+from headstart.estimators.inputs import Labels
+from headstart.estimators.parameters import check_parameters, check_unchanged, learns_prior
+from headstart.meta.prior import Prior
 from headstart.online import (
-    AUTO,
-    FOLLOW,
-    GRADIENTS,
-    REACH,
-    STEPS,
-    Pace,
-    leading_step,
-    sureness,
+    AnyStream,
+    BiasStream,
+    PriorSettings,
+    PriorStream,
+    Settings,
+    SparseStream,
 )
+from headstart.tasks.ids import canonical
 
-
-class Candidate(NamedTuple):
-    """A candidate for reg, the loss before seeing a row, a mean over tasks, and if it leads."""
-
-    reg: float
-    loss: float
-    chosen: bool
+STARTING = threading.RLock()  # held while a model's first rows come, or it is read from disk
 
 
 class Learned(Estimator):
-    """The bias, what was chosen on the way, and the own weights of every entity."""
+    """The start of new entities, the own weights of known ones, and what a prior says of both."""
 
+    metric: str
     step: float | str
+    group: str | int | None
+    side: Sequence[str | int] | None
     task_size: int | None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
-    _known: InMemory | Stored
+    _known: AnyStream | state.Stored
+
+    def _has_prior(self) -> bool:
+        return learns_prior(self.reg)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_known")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = super().__repr__(N_CHAR_MAX)
+        return f"{text} <{self.n_tasks_} tasks>" if self.__sklearn_is_fitted__() else text
 
     @property
     def bias_(self) -> FloatArray:
@@ -55,75 +64,39 @@ class Learned(Estimator):
         return float(self._start()[-1])
 
     @property
-    def reg_(self) -> float:
-        """The regularisation in use: `reg`, or if that is chosen or steps are constant, n times it.
-
-        That many rows would weigh as much as the bias does: in a task of n rows the paper's
-        reg is ``reg_ / n``.
-        """
+    def prior_(self) -> Prior:
+        """The learned prior: `bias`, `covariance` and `noise`, in the units of the data."""
         check_is_fitted(self)
-        tuning = self._known.tuning
-        if tuning is None:
-            return float(self.reg)
-        step = leading_step(self._known.bias, tuning, self._pace(moving_on=True))
-        return 1.0 / max(step, 1e-300)  # 0 where the bias has made no error yet
+        if not self._has_prior():
+            raise AttributeError("prior_: a number for reg learns the bias alone; see bias_")
+        known = self._known
+        if isinstance(known, BiasStream) or known.prior is None:
+            raise AttributeError("prior_: reg is 'auto' now, and was a number in fit; fit again")
+        return known.prior
 
     @property
     def step_(self) -> float:
         """The meta step size in use: `step`, or the newest one if it is chosen."""
         check_is_fitted(self)
-        sums = self._known.bias.sums
-        if self.step != "auto":
-            return float(self.step)
-        return float(sums[REACH] / np.sqrt(sums[GRADIENTS])) if sums[GRADIENTS] > 0.0 else 0.0
-
-    @property
-    def tuning_(self) -> list[Candidate]:
-        """The candidates for reg with what they lost; empty if reg was given."""
-        check_is_fitted(self)
-        known = self._known
-        if known.tuning is None or known.tuning.given[0] > 0.0:
-            return []
-        best = int(known.tuning.lead[0])
-        relative = known.tuning.kappas[best] / known.tuning.kappas
-        return [
-            Candidate(float(self.reg_ * ratio), float(loss), k == best)
-            for k, (ratio, loss) in enumerate(zip(relative, known.tuning.losses, strict=True))
-        ]
-
-    @property
-    def reg_sureness_(self) -> float:
-        """Probability that the chosen reg is better than the next best; 1 if reg was given."""
-        check_is_fitted(self)
-        known = self._known
-        return 1.0 if known.tuning is None else sureness(known.tuning)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        told = super().__repr__(N_CHAR_MAX)
-        if not self.__sklearn_is_fitted__() or self._known.bias.counts[STEPS] == 0:
-            return told
-        chosen = f"reg {self.reg_:.3g}"
-        if self._is_tuned():
-            chosen += f" chosen, {100.0 * self.reg_sureness_:.0f} % sure"
-        return f"{told} <{self.n_tasks_} tasks, {chosen}>"
+        if self._has_prior():
+            raise AttributeError("step_: a learned prior takes no steps; see prior_")
+        return self._bias_stream().step
 
     @property
     def n_tasks_(self) -> int:
-        """Number of meta-gradients the bias has taken: one a task and pass."""
+        """Number of tasks that were learned from."""
         check_is_fitted(self)
-        return int(self._known.bias.counts[STEPS])
+        return self._known.n_tasks
 
     @property
     def ids_(self) -> list[Hashable]:
         """The ids of all entities with own weights."""
         check_is_fitted(self)
-        return self._known.index().keys
+        return self._known.ids.keys
 
     def bias_by_feature(self) -> dict[str, float]:
         """The bias by feature name: as in the data frame of `fit`, or x0, x1, ..."""
-        names = getattr(self, "feature_names_in_", None)
-        named = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
-        return dict(zip(map(str, named), self.bias_.tolist(), strict=True))
+        return dict(zip(self._names(), self.bias_.tolist(), strict=True))
 
     def weights_of(self, id: Hashable) -> FloatArray:  # noqa: A002
         """The own weights of an entity, one for each feature; KeyError if it is not known."""
@@ -133,9 +106,48 @@ class Learned(Estimator):
         """The own intercept of an entity."""
         return float(self._own(id)[-1])
 
+    @only_priors
+    def summary(self) -> Any:
+        r"""What is shared and what differs, feature by feature, in the units of the data.
+
+        Returns
+        -------
+        data frame (pandas; a pyarrow table where that is not installed) with the columns
+
+        feature : its name; "(intercept)" is what is predicted where all features are 0
+        effect : the shared effect, where a new entity starts
+        differs : the standard deviation of the entities' own effects around it
+        per ... : what one more of each column of `side` adds to the shared effect
+        rows : about how many rows of an entity weigh as much as the shared effect does: where
+            many, entities are alike in it; 0.1 means that a first row already decides
+        """
+        prior = self.prior_
+        G = prior.side_effects
+        names = [*self._names(), "(intercept)"][: prior.bias.size]
+        table: dict[str, Any] = {
+            "feature": names,
+            "effect": prior.bias,
+            "differs": np.sqrt(prior.variances),
+            "rows": prior.worth,
+        }
+        for name, effects in zip(self.side or (), (G if G is not None else np.empty((0, 0))).T,
+                                 strict=False):  # fmt: skip
+            table[f"per {name}"] = effects
+        try:
+            import pandas as pd
+        except ImportError:
+            return pa.table(table)
+        return pd.DataFrame(table).set_index("feature")
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in names]
+
     def _own(self, key: Hashable) -> FloatArray:
         check_is_fitted(self)
-        (position,) = self._known.find([key])
+        (position,) = self._known.ids.find([canonical(key)])
         if position < 0:
             raise KeyError(f"{key!r} is no known id; unknown ones start from bias_, see adapt")
         weights, (place,) = self._known.weights(np.array([position]))
@@ -144,20 +156,94 @@ class Learned(Estimator):
 
     def _start(self) -> FloatArray:
         check_is_fitted(self)
-        return self._known.bias.mean.astype(self._known.dtype)
+        return self._known.start.astype(self._known.dtype)
 
-    def _pace(self, *, moving_on: bool) -> Pace:
-        size = 0 if self.task_size is None else check_count("task_size", self.task_size)
-        step = AUTO if self.step == "auto" else _number("step", self.step, at_least=0.0)
-        if self.inner == "erm" and (step == AUTO or self.reg == "auto"):
-            raise ValueError("inner: exact solutions need numbers for reg and step, found 'auto'")
-        return Pace(step, size, moving_on, FOLLOW if self.fit_intercept else 0.0)
+    def _prior_stream(self) -> PriorStream:
+        stream = self.stream()
+        if isinstance(stream, SparseStream):
+            raise ValueError("X: a model of sparse rows keeps all rows, and has no summaries")
+        if not isinstance(stream, PriorStream):
+            raise ValueError("reg: expected the number it was in fit, found 'auto'; fit again")
+        return stream
 
-    def _is_tuned(self) -> bool:
-        return isinstance(self.reg, str) and self.reg == "auto"
+    def _bias_stream(self) -> BiasStream:
+        stream = self.stream()
+        if not isinstance(stream, BiasStream):
+            raise ValueError("reg: expected 'auto' as in fit, found a number; fit again")
+        return stream
 
+    def settings(self) -> PriorSettings | Settings:
+        """The parameters, checked, as a stream takes them; of many single rows checked once."""
+        side = self.side if self.side is None or isinstance(self.side, str) else tuple(self.side)
+        now = (
+            self.loss, self.metric, self.reg, self.step, self.inner, self.predictor, side,
+            self.task_size, self.fit_intercept,
+        )  # fmt: skip
+        before, settings = getattr(self, "_checked", (None, None))
+        if settings is None or before != now:
+            self._check_choices()
+            settings = check_parameters(self, self._loss())
+            self._checked = now, settings
+        return settings
 
-def _number(name: str, value: float | str, *, at_least: float) -> float:
-    if isinstance(value, str):
-        raise ValueError(f"{name}: expected a number >= {at_least:g} or 'auto', found {value!r}")
-    return check_number(name, value, at_least=at_least)
+    def stream(self) -> AnyStream:
+        """What a fitted model knows, in memory, where it can go on."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises; by itself it would take too long for single rows
+        if isinstance(self._known, state.Stored):
+            with STARTING:
+                if isinstance(self._known, state.Stored):
+                    self._known = self._known.live()
+        return self._known
+
+    def know(
+        self,
+        stream: AnyStream,
+        features: Sequence[str],
+        classes: Labels | None = None,
+    ) -> None:
+        """Be fitted: know what a stream has learned, with these features and classes."""
+        self._describe(len(features), list(features), classes)
+        self._known = stream
+
+    def _describe(self, width: int, names: list[str] | None, classes: Labels | None) -> None:
+        self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        if classes is not None:
+            setattr(self, "classes_", classes)  # noqa: B010 - only classifiers have it
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.__sklearn_is_fitted__():
+            self.stream()
+        return super().__getstate__()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model into the folder `path`, in the place of an older model there.
+
+        Plain arrays and JSON, no pickle. What was there stays whole until the new model is.
+        """
+        stream = self.stream()
+        check_unchanged(stream.settings, self.settings())
+        names = getattr(self, "feature_names_in_", None)
+        description = state.Description(
+            type(self).__name__,
+            self.get_params(deep=False),
+            self.n_features_in_,
+            None if names is None else list(names),
+            getattr(self, "classes_", None),
+        )
+        state.write(Path(path), description, stream)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The model in the folder `path`, as it was when it was saved.
+
+        Weights are read from disk as they are needed; files that are not whole are refused.
+        """
+        saved = state.read(Path(path), cls.__name__)
+        _, parameters, width, names, classes = saved.description
+        model = cls(**parameters)
+        model._describe(width, names, classes)
+        model._known = saved.stream(model.settings())
+        return model

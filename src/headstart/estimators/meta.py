@@ -1,270 +1,271 @@
-"""Estimators of many tasks that learn where all of them start."""
+"""What `MetaRegressor` and `MetaClassifier` share: learning from many tasks.
+
+What they know stands in `learned`, what they answer in `answers`.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from headstart._checks import FloatArray
-from headstart.estimators.base import Classifier, Regressor, only_logistic, only_streams
-from headstart.estimators.inputs import Labels
-from headstart.estimators.many import Meta
-from headstart.estimators.task import TaskClassifier, TaskRegressor
-from headstart.losses import Loss
-from headstart.store import read_model
+from headstart._core.checks import FloatArray, check_generator, check_jobs, read_only
+from headstart.estimators.answers import Answers
+from headstart.estimators.base import only_priors, only_streams
+from headstart.estimators.dataset import dataset_chunks, fit_dataset, warn_of_nobody
+from headstart.estimators.inputs import split_columns
+from headstart.estimators.learned import STARTING
+from headstart.estimators.parameters import check_unchanged
+from headstart.online import (
+    AnyStream,
+    BiasStream,
+    Chunk,
+    PriorSettings,
+    PriorStream,
+    Settings,
+    SparseStream,
+)
+from headstart.tasks.ids import canonical, read_ids, warn_other_kinds
+from headstart.tasks.sparse import is_sparse
 
 
-class MetaRegressor(Regressor, Meta):
-    r"""Linear regression of many small related tasks that share a learned starting point.
+class Progress(NamedTuple):
+    """How far `learn` has come."""
 
-    The bias :math:`h` is learned online from all tasks (Algorithm 2 of the paper); every
-    entity has its own weights, regularised toward it by
-    :math:`\frac{\lambda}{2}\|w - h\|^2`. Known entities predict with their own weights, all
-    others with the bias; `adapt` makes an estimator for a new entity from a few rows.
+    rows: int
+    tasks: int
 
-    Parameters
-    ----------
-    loss : str or Loss
-        ``"absolute"``, ``"epsilon_insensitive"``, ``"pinball"`` or ``"huber"``.
-    reg : float > 0, or "auto"
-        Within-task regularisation :math:`\lambda`: large where tasks are alike. ``"auto"``
-        chooses it while learning, by what each of eight candidates loses before it sees a
-        row; tasks then take constant steps, and `inner` and `predictor` are of no meaning.
-    step : float >= 0, or "auto"
-        Meta step size :math:`\gamma`; ``"auto"`` for steps that need none (DoG). With
-        numbers for `reg` and `step` these are the paper's Algorithms 1 and 2.
-    inner : {"sgd", "erm", "constant"}
-        One pass of Algorithm 1 in each task; exact solutions; or one pass with the constant
-        step 1 / reg, which is :math:`\lambda` = reg / n in a task of n rows.
-    predictor : {"average", "last", "poly"}
-        What Algorithm 1 returns, see `weights_from_dual`.
-    group : str or int, optional
-        The column of X that holds the ids, by name or number. With it, pipelines, searches
-        and scorers need no `groups`.
-    task_size : int, optional
-        A task gives its meta-gradient after so many rows; by default in a stream when
-        another entity's row comes, and in `fit` after its last row.
-    fit_intercept : bool
-        Whether there is an intercept: the weight of a constant column on the scale of the
-        inputs, learned, and pulled to its learned value, as the others.
-    n_jobs : int, optional
-        Threads for the tasks' own weights in `fit`; -1 for all cores.
-    random_state : None, int or numpy.random.Generator
-        With a number, `fit` takes the tasks in a random order: of use where the table is
-        sorted by something that matters.
-    passes : int
-        How often `fit` goes through the tasks. One is the paper's; a few help where there
-        are not many tasks.
-    validation_fraction : float, optional
-        With a number, `fit` holds out this share of the tasks, the last ones, and chooses reg
-        by them: learning from the first half of their rows, judged by the others. Without
-        one it is chosen while learning, and all tasks are learned from.
 
-    Attributes
-    ----------
-    bias_ : array of shape (d,), the learned starting point
-    intercept_ : float, its intercept
-    reg_, step_ : what is in use; a chosen `reg_` is in rows, :math:`\lambda` being reg_ / n
-    reg_sureness_ : probability that the chosen reg is better than the next best candidate
-    tuning_ : the candidates for reg and what they lost
-    n_tasks_ : number of tasks the bias has learned from, counted in every pass
-    ids_ : the known ids
+class Meta(Answers):
+    """Many tasks: where all of them start, and every entity's own weights."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> ids, X = np.repeat(np.arange(300), 10), rng.standard_normal((3000, 2))
-    >>> own = [4.0, -2.0] + 0.3 * rng.standard_normal((300, 2))
-    >>> y = 1.0 + (X * own[ids]).sum(axis=1)
-    >>> model = MetaRegressor().fit(X, y, groups=ids)
-    >>> model
-    MetaRegressor() <300 tasks, reg 8.87 chosen, 82 % sure>
-    >>> print(model.bias_.round(1), round(model.intercept_, 1))
-    [ 4. -2.] 1.0
-    >>> model.predict([[1.0, 1.0]] * 3, groups=[0, 1, "new"]).round(1)
-    array([2.2, 3.5, 3. ])
-    >>> model.adapt([[1.0, 0.0], [0.0, 1.0]], [9.0, -1.0]).predict([[1.0, 0.0]]).round(1)
-    array([5.1])
-    """
+    n_jobs: int | None
+    random_state: object
 
-    def __init__(
-        self,
-        loss: str | Loss = "absolute",
-        reg: float | str = "auto",
-        step: float | str = "auto",
-        inner: str = "sgd",
-        predictor: str = "average",
-        group: str | int | None = None,
-        task_size: int | None = None,
-        fit_intercept: bool = True,
-        n_jobs: int | None = None,
-        random_state: object = None,
-        passes: int = 1,
-        validation_fraction: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.reg = reg
-        self.step = step
-        self.inner = inner
-        self.predictor = predictor
-        self.group = group
-        self.task_size = task_size
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.passes = passes
-        self.validation_fraction = validation_fraction
+    __metadata_request__fit: ClassVar = {"groups": True}
+    __metadata_request__partial_fit: ClassVar = {"groups": True}
+    __metadata_request__predict: ClassVar = {"groups": True}
+    __metadata_request__score: ClassVar = {"groups": True}
 
-    @only_streams
-    def partial_fit(self, X: Any, y: ArrayLike | None = None, groups: Any = None) -> Self:
-        """Go on with further rows of a stream; any cutting of the same rows gives the same bits.
-
-        A task opens at its entity's first row and gives its meta-gradient when it closes:
-        after `task_size` rows, or without one when a row of another entity comes. The
-        entity's own weights start from the bias of the moment it opened and learn from all
-        its rows. `finish` closes the tasks still open.
-
-        Meta-gradients of tasks that were open together belong to an older bias and add up:
-        a given step should be as many times smaller; with ``step="auto"`` it is.
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn where entities start from all of them, then every entity's own weights.
 
         Parameters
         ----------
-        X, y, groups
-            As in `fit`.
+        X : array-like, data frame or SciPy sparse matrix of shape (rows, d), or ParquetRows
+            A dataset on disk is read in batches and holds labels and ids itself. Of it only the
+            start is learned: memory for own weights would grow with the data.
+            `headstart.jobs.adapt_all` writes them to disk.
+        y : array-like of shape (rows,)
+        groups : array-like of shape (rows,), optional
+            Whose row it is; not needed with `group`. A row without an id (None, NaN, or all
+            rows if there are no groups) is a task of its own, and warned of.
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts; with a learned prior only.
         """
-        return self._go_on(X, y, groups)
+        if hasattr(X, "task_sets"):  # cheaper for single rows than asking for TaskStream
+            fit_dataset(self, X, y, groups, sample_weight)
+            return self
+        settings = self.settings()
+        jobs, rng = check_jobs(self.n_jobs), self.random_state
+        chunk = self._chunk(X, y, groups, sample_weight, reset=True)
+        stream = self._new_stream(settings, chunk.X)
+        stream.fit(chunk, jobs, None if rng is None else check_generator(rng))
+        self._known = stream
+        return self
 
-    def predict(self, X: Any, groups: Any = None) -> FloatArray:
-        """Predictions: by the own weights of a known id; else, or without ids, by the bias."""
-        return self._scores(X, groups)
-
-    def score(
-        self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Coefficient of determination of the predictions."""
-        return self._score(X, y, groups, sample_weight)
-
-    def adapt(self, X: Any, y: ArrayLike) -> TaskRegressor:
-        """An estimator for a new entity, fitted to its rows from the bias; this one is left alone.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            A few rows of the new entity, with or without the column `group`.
-        y : array-like of shape (n,)
-        """
-        return TaskRegressor(**self._task_settings()).fit(self._task_rows(X), y)
-
-
-class MetaClassifier(Classifier, Meta):
-    """Linear classification into two classes for many small related tasks.
-
-    Parameters
-    ----------
-    loss : str or Loss
-        ``"hinge"``, ``"smoothed_hinge"`` or ``"logistic"``; the last gives probabilities.
-    reg, step, inner, predictor, group, task_size, fit_intercept, n_jobs, random_state
-    passes, validation_fraction
-        As in `MetaRegressor`.
-
-    Attributes
-    ----------
-    classes_ : array of the two labels, sorted
-    bias_, intercept_, n_tasks_, ids_
-        As in `MetaRegressor`; scores are positive for the second class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> ids, X = np.repeat(np.arange(300), 10), rng.standard_normal((3000, 2))
-    >>> own = [4.0, -2.0] + 0.3 * rng.standard_normal((300, 2))
-    >>> y = np.where((X * own[ids]).sum(axis=1) > 0, "buys", "leaves")
-    >>> model = MetaClassifier().fit(X, y, groups=ids)
-    >>> model.score(X, y, groups=ids) > 0.9
-    True
-    """
-
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        reg: float | str = "auto",
-        step: float | str = "auto",
-        inner: str = "sgd",
-        predictor: str = "average",
-        group: str | int | None = None,
-        task_size: int | None = None,
-        fit_intercept: bool = True,
-        n_jobs: int | None = None,
-        random_state: object = None,
-        passes: int = 1,
-        validation_fraction: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.reg = reg
-        self.step = step
-        self.inner = inner
-        self.predictor = predictor
-        self.group = group
-        self.task_size = task_size
-        self.fit_intercept = fit_intercept
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.passes = passes
-        self.validation_fraction = validation_fraction
-
-    __metadata_request__decision_function: ClassVar = {"groups": True}
-    __metadata_request__predict_proba: ClassVar = {"groups": True}
-
-    @only_streams
-    def partial_fit(
+    def _go_on(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: Any,
         groups: Any = None,
+        sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        ids_inside: bool = True,
     ) -> Self:
-        """Go on with further rows of a stream, as in `MetaRegressor.partial_fit`.
+        """Go on with rows; unless `ids_inside`, their ids are not in the column `group`."""
+        if hasattr(X, "task_sets"):
+            for part in dataset_chunks(self, X, y, groups, sample_weight):
+                self._go_on(*part, ids_inside=False)
+            return self
+        settings = self.settings()
+        if not self.__sklearn_is_fitted__():
+            with STARTING:
+                if not self.__sklearn_is_fitted__():
+                    chunk = self._chunk(
+                        X, y, groups, sample_weight, classes, reset=True, ids_inside=ids_inside
+                    )
+                    stream = self._new_stream(settings, chunk.X)
+                    stream.take(chunk)
+                    self._known = stream
+                    return self
+        stream = self.stream()
+        check_unchanged(stream.settings, settings)
+        chunk = self._chunk(X, y, groups, sample_weight, reset=False, ids_inside=ids_inside)
+        if is_sparse(chunk.X) and not isinstance(stream, SparseStream):
+            raise ValueError("X: expected dense rows, with which this stream began; X.toarray()")
+        stream.take(chunk)
+        return self
+
+    def _chunk(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        sample_weight: ArrayLike | None,
+        classes: ArrayLike | None = None,
+        *,
+        reset: bool,
+        ids_inside: bool = True,
+    ) -> Chunk:
+        """The rows a user gave, checked, as a stream takes them."""
+        group = self.group if ids_inside else None
+        X, ids, side = split_columns(X, groups, group, self.side, required=True)
+        inputs, labels = self._read(X, y, reset=reset, classes=classes)
+        column = None if ids is None else read_ids("groups", ids)
+        if column is not None:
+            column.check_length("groups", len(labels))
+        warn_of_nobody(column)
+        if not reset and column is not None:
+            warn_other_kinds("groups", column, self._known.ids)
+        weight = self._weights(sample_weight, len(labels))
+        if weight is None or weight.all():
+            return Chunk(inputs, labels, column, weight, side)
+        used = weight > 0.0  # the others are as if they had not come
+        column = None if column is None else column.at(used)
+        side = None if side is None else side[used]
+        inputs = inputs[used]
+        inputs = inputs if is_sparse(inputs) else read_only(inputs)
+        return Chunk(inputs, labels[used], column, weight[used], side)
+
+    def finish(self) -> Self:
+        """Learn what is to be learned when no more rows are expected, for now.
+
+        With a learned prior: the prior from all rows, and own weights under it. With a number
+        for `reg`: the open tasks give their meta-gradients, the first opened first.
+        """
+        check_is_fitted(self)
+        self.stream().finish()
+        return self
+
+    @only_streams
+    def learn(
+        self,
+        chunks: Iterable[tuple[Any, ...]],
+        callback: Callable[[Progress], object] | None = None,
+    ) -> Self:
+        """`partial_fit` on every chunk, then `finish`.
 
         Parameters
         ----------
-        X, y, groups
-            As in `fit`.
-        classes : array-like of two labels, optional
-            Needed at the first rows if these show one label only.
+        chunks : iterable of (X, y) or (X, y, groups)
+            Read one at a time, so that a generator needs memory for one only.
+        callback : function of a `Progress`, optional
+            Called after every chunk with the rows and tasks of the whole stream so far.
         """
-        return self._go_on(X, y, groups, classes)
+        for number, chunk in enumerate(chunks):
+            if not isinstance(chunk, tuple | list) or not 2 <= len(chunk) <= 3:
+                raise TypeError(
+                    f"chunks: expected (X, y) or (X, y, groups), found {type(chunk).__name__} "
+                    f"as number {number}"
+                )
+            self._go_on(*chunk)
+            if callback is not None:
+                stream = self.stream()
+                callback(Progress(stream.n_rows, stream.n_tasks))
+        return self.finish()
 
-    def decision_function(self, X: Any, groups: Any = None) -> FloatArray:
-        """The score of every row, positive for the second class."""
-        return self._scores(X, groups)
+    def learn_one(self, x: Any, y: Any, id: Hashable) -> None:  # noqa: A002
+        """Go on with one row: the same as `partial_fit` of it, in a few microseconds.
 
-    def predict(self, X: Any, groups: Any = None) -> Labels:
-        """Classes: by the own weights of a known id; else, or without ids, by the bias."""
-        return self._told(self._scores(X, groups))
+        Parameters
+        ----------
+        x : array of shape (d,), or dict of values by column name
+            Without the id; the columns of `side` in their places, if there are any. Of a dict
+            what is no column is left aside.
+        y : number or label
+        id : hashable
+            Whose row it is; None if it is nobody's.
+        """
+        key = canonical(id)
+        known = None
+        if self.__sklearn_is_fitted__():
+            known = self.stream()
+        elif isinstance(self, ClassifierMixin):
+            raise ValueError(
+                "y: a classifier begins with partial_fit and classes=, then goes on by learn_one"
+            )
+        if not isinstance(known, PriorStream) or self.side is not None or key is None:
+            self._go_on(self._as_table(x), np.array([y]), [id], ids_inside=False)
+            return
+        row, label = self._row(x, known.dtype), self._number_of(y)
+        if not np.isfinite(row.sum() + label):
+            raise ValueError("x: expected finite numbers, found NaN or infinity in x or y")
+        known.take_one(row, label, key)
 
-    @only_logistic
-    def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:
-        """Probabilities of the two classes, for the logistic loss."""
-        return self._probabilities(self._scores(X, groups))
+    @only_priors
+    def forget(self, id: Hashable) -> Self:  # noqa: A002
+        """Take an entity out, with all that is kept of it; KeyError if it is not known.
 
-    def score(
-        self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Accuracy of the predictions."""
-        return self._score(X, y, groups, sample_weight)
+        The prior is without it from the next time it is learned: `finish` does so.
+        """
+        check_is_fitted(self)
+        stream = self.stream()
+        (stream if isinstance(stream, SparseStream) else self._prior_stream()).forget(id)
+        return self
 
-    def adapt(self, X: Any, y: ArrayLike) -> TaskClassifier:
-        """An estimator for a new entity, as `MetaRegressor.adapt`; one label in y is enough."""
-        task = TaskClassifier(**self._task_settings(), classes=self.classes_)
-        return task.fit(self._task_rows(X), y)
+    @only_priors
+    def merge(self, other: Any) -> Self:
+        """Take in what another model has seen, and learn the prior from both.
 
+        Parameters
+        ----------
+        other : fitted estimator of the same class and settings
+            Of an entity in both, its rows are the newer ones.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if type(other) is not type(self) or other.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"other: expected a {type(self).__name__} of {self.n_features_in_} features"
+            )
+        if other._names() != self._names():
+            raise ValueError(
+                f"other: expected the columns {', '.join(self._names())} in this order, found "
+                f"{', '.join(other._names())}"
+            )
+        if (
+            getattr(other, "classes_", np.empty(0)).tolist()
+            != getattr(self, "classes_", np.empty(0)).tolist()
+        ):
+            raise ValueError("other: expected a model of the same classes")
+        self._prior_stream().merge(other._prior_stream())
+        return self
 
-def load_model(path: str | Path) -> MetaRegressor | MetaClassifier:
-    """The model in the folder `path`, of whichever class it is."""
-    if read_model(Path(path))[0]["kind"] == "MetaClassifier":
-        return MetaClassifier.load(path)
-    return MetaRegressor.load(path)
+    @only_priors
+    def drop_summaries(self) -> Self:
+        """Keep of each entity its weights alone, once learning is done.
+
+        With k = d + 1 weights an entity then takes 8 k bytes instead of up to
+        8 (k (k + 1) / 2 + 2 k + 2). Nothing more can be learned, and for known ids
+        there are no standard deviations, and so no intervals and no probabilities.
+        """
+        check_is_fitted(self)
+        self._prior_stream().drop_summaries()
+        return self
+
+    def _new_stream(self, settings: PriorSettings | Settings, X: FloatArray) -> AnyStream:
+        """A stream for rows such as these."""
+        if isinstance(settings, Settings):
+            return BiasStream(settings, self.n_features_in_, X.dtype)
+        kind = SparseStream if is_sparse(X) else PriorStream
+        stream = kind(settings, self.n_features_in_, X.dtype)
+        stream.n_jobs = check_jobs(self.n_jobs)
+        return stream

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headstart._checks import check_number
-from headstart._jit import kernel
+from headstart._core.checks import check_number
+from headstart._core.jit import kernel
 from headstart.losses.loss import Loss
 
 PROBIT = 1.702  # the width of the normal distribution that is most like the logistic one
@@ -33,6 +33,7 @@ class Hinge(Loss):
 
     @staticmethod
     def star(u: float, a: float, b: float) -> float:
+        # sup_s u s - max(1 - s, 0) is reached at the corner s = 1 for every u in [-1, 0].
         return u
 
     @staticmethod
@@ -77,6 +78,7 @@ class SmoothedHinge(Loss):
 
     @staticmethod
     def star(u: float, a: float, b: float) -> float:
+        # The hinge's, plus a u^2 / 2: rounding a loss adds a square to its conjugate.
         return u + a * u * u / 2.0
 
     @staticmethod
@@ -119,6 +121,7 @@ class Logistic(Loss):
 
     @staticmethod
     def star(u: float, a: float, b: float) -> float:
+        # p log p + (1 - p) log(1 - p) with p = -u, the probability of the other class; 0 log 0 = 0
         entropy = 0.0
         if u < 0.0:
             entropy -= u * math.log(-u)
@@ -136,16 +139,16 @@ class Logistic(Loss):
 
     @staticmethod
     def prox_slope(eta: float, u: float, a: float, b: float) -> float:
-        spread = -u * (1.0 + u)
-        return spread / (spread + eta)
+        curve = -u * (1.0 + u)  # 1 / the second derivative of the conjugate
+        return curve / (curve + eta)
 
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
         # The loss is within 0.027 of a corner smoothed by a normal distribution of width PROBIT,
         # whose mean under another normal distribution has a closed form. The parabola has that
         # mean, and its slopes in mean and variance. Jaakkola and Jordan's bound, a parabola above
-        # the loss, takes a fifth off the weights and loses whole variances: it is far above
-        # wherever the margin varies.
+        # the loss, makes the weights a fifth too small and some variances zero: it lies far above
+        # the loss wherever the margin varies.
         width = math.sqrt(PROBIT * PROBIT + variance)
         u = mean / width
         density = math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numba
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from headstart._checks import check_number, first_row
-from headstart._jit import uncached
-from headstart.losses.form import ADDRESSES, OWN, PARTS, RESULTS, Form, Objective
+from headstart._core.checks import check_number, first_row
+from headstart.losses.form import OWN, PARTS, SQUARED, Form, Objective
+from headstart.losses.many import map_part, quadratics
+from headstart.losses.own import table_of
+from headstart.losses.switch import CODES
 
 Points = NDArray[np.float64]
 NODES, SHARES = np.polynomial.legendre.leggauss(64)  # for integrals over residuals
@@ -73,7 +73,7 @@ class Loss:
 
     name: ClassVar[str]
     binary: ClassVar[bool] = False
-    bounded: ClassVar[bool] = True  # whether parabolas are nowhere below the loss
+    bounded: ClassVar[bool] = True  # whether its parabolas are nowhere below it
     domain: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     @property
@@ -85,7 +85,9 @@ class Loss:
     @property
     def form(self) -> Form:
         """What kernels see of this loss."""
-        code, table = _where(type(self))
+        kind = type(self)
+        code = CODES.get(kind, OWN)
+        table = table_of(kind) if code == OWN else 0
         low, high = self.domain
         return Form(code, *self.parameters, self.binary, float(low), float(high), table)
 
@@ -96,7 +98,7 @@ class Loss:
 
     def check_inner(self, inner: str) -> None:
         """Raise if a within-task algorithm cannot do with this loss."""
-        algorithm, parts = NEEDS[inner]
+        algorithm, parts = NEEDS.get(inner, NEEDS["sgd"])  # what is not listed takes slopes
         missing = next((part for part in parts if not hasattr(type(self), part)), None)
         if missing is not None:
             raise ValueError(
@@ -113,7 +115,7 @@ class Loss:
     @property
     def is_squared(self) -> bool:
         """Whether this is the squared loss itself, whose quadratic form never changes."""
-        return self.name == "squared" and _where(type(self))[0] != OWN
+        return CODES.get(type(self)) == SQUARED
 
     @property
     def lipschitz(self) -> float:
@@ -166,8 +168,6 @@ class Loss:
         points = np.broadcast_arrays(*(np.asarray(v, float) for v in (mean, variance, target)))
         m, v, y = (p.ravel() for p in points)
         self.check_labels(y)
-        from headstart.losses.many import quadratics
-
         omega, t, c = (row.reshape(points[0].shape) for row in quadratics(self.form, m, v, y))
         return omega, t, c
 
@@ -178,7 +178,7 @@ class Loss:
         :math:`-L/b - \log Z(b)` is largest: where the expected loss is L.
         """
         low = high = mean_loss
-        for _ in range(200):  # each is far more than enough
+        for _ in range(200):  # doublings that reach from the least to the largest float and back
             if self.mean_loss(low) <= mean_loss:
                 break
             low *= 0.5
@@ -215,17 +215,20 @@ class Loss:
     ) -> NDArray[np.float64]:
         if not hasattr(type(self), part):
             raise ValueError(f"loss: the {self.name} loss does not have the part {part!r}")
-        from headstart.losses.many import map_part
-
         p, y = np.broadcast_arrays(np.asarray(points, float), np.asarray(labels, float))
         self.check_labels(y.ravel())
         out = map_part(list(PARTS).index(part), self.form, p.ravel(), y.ravel(), extra)
         return out.reshape(p.shape)
 
     def _integral(self, noise: float, function: Callable[[Points], Points]) -> float:
+        """Of ``function(r) exp(-phi(r) / noise)``: Gauss-Legendre on intervals halving toward 0.
+
+        There a loss may have its corner or bend sharply; the farthest end is where the density is
+        below 1e-17.
+        """
         total = 0.0
         for end in (noise, -noise):
-            while self.value(end, 0.0) < 40.0 * noise and abs(end) < 1e300:  # a density of 1e-17
+            while self.value(end, 0.0) < 40.0 * noise and abs(end) < 1e300:
                 end *= 2.0
             cuts = np.append(0.0, end * 0.5 ** np.arange(16, -1, -1))
             half = np.diff(cuts)[:, None] / 2.0
@@ -238,44 +241,3 @@ class Loss:
 
     def _moment(self, noise: float, function: Callable[[Points], Points]) -> float:
         return self._integral(noise, function) / self._integral(noise, np.ones_like)
-
-
-_TABLES: dict[
-    type[Loss], tuple[NDArray[np.int64], list[Any]]
-] = {}  # kernels may call into them at any time
-
-
-def _where(loss: type[Loss]) -> tuple[int, int]:
-    """The code of a built-in loss, or `OWN` and the address of a table of its parts."""
-    from headstart.losses.scalar import BUILT_IN  # which has to know all losses first
-
-    if loss in BUILT_IN:
-        return BUILT_IN.index(loss), 0
-    if loss not in _TABLES:
-        parts = [_compiled(loss, name, k) for name, k in ADDRESSES]
-        table = np.array([0 if part is None else part.address for part in parts], np.int64)
-        _TABLES[loss] = table, parts
-    return OWN, int(_TABLES[loss][0].ctypes.data)
-
-
-def _compiled(loss: type[Loss], name: str, number: int) -> Any:
-    """Result `number` of a part as a C function, or None if the loss does not have the part."""
-    part = getattr(loss, name, None)
-    if part is None:
-        return None
-    count = len(PARTS[name]) + 2
-    compiled = uncached(part)
-
-    def picked(mean: float, variance: float, a: float, b: float) -> float:
-        return float(compiled(mean, variance, a, b)[number])
-
-    try:
-        return numba.cfunc(f"float64({', '.join(['float64'] * count)})", error_model="numpy")(
-            picked if name in RESULTS else part
-        )
-    except (NumbaError, TypeError) as error:
-        arguments = ", ".join((*PARTS[name], "a", "b"))
-        raise TypeError(
-            f"loss: the part {name!r} of {loss.__name__} cannot be compiled; it is to be a static "
-            f"method {name}({arguments}) of numbers that numba can compile: {error}"
-        ) from error

@@ -1,7 +1,7 @@
 """The losses of many predictions.
 
-Compiled loops over predictions become vector instructions only where the loss is a
-constant. So its code is looked at before the loop, and the paper's two losses are named.
+A compiled loop over predictions becomes vector instructions only if the loss is a constant in it.
+So the loss's code is looked at before the loop, and the paper's two losses have loops of their own.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._checks import FloatArray, Vector
-from headstart._jit import kernel
-from headstart.losses.form import PARTS, Form
+from headstart._core.checks import FloatArray, Vector
+from headstart._core.jit import kernel
+from headstart.losses.form import ABSOLUTE, HINGE, PARTS, Form
 from headstart.losses.scalar import (
-    ABSOLUTE,
-    HINGE,
     conjugate,
     phi,
     prox_conjugate,
@@ -31,7 +29,10 @@ VALUE, SLOPE, STAR = (list(PARTS).index(part) for part in ("phi", "slope", "star
 
 @kernel
 def map_part(what: int, form: Form, points: Vector, labels: Vector, extra: float) -> Vector:
-    """One part of the loss for every point and label; `extra` is eta, or what counts as 0."""
+    """One part of the loss for every point and label.
+
+    `extra` is eta for the prox; for the conjugate, how far outside its domain counts as its end.
+    """
     out = np.empty(points.size)
     for i in range(points.size):
         v, y = points[i], labels[i]

@@ -1,14 +1,28 @@
-"""The losses by name."""
+"""The losses by name, and the built-in ones by code."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import TypeVar
 
-from headstart._checks import check_choice
+from headstart._core.checks import check_choice
+from headstart.losses.classification import Hinge, Logistic, SmoothedHinge
 from headstart.losses.loss import Loss
-from headstart.losses.scalar import BUILT_IN
+from headstart.losses.regression import Absolute, EpsilonInsensitive, Huber, Pinball, Squared
+from headstart.losses.switch import CODES
 
+# A loss's place here is its code inside kernels.
+BUILT_IN: tuple[type[Loss], ...] = (
+    Absolute,
+    EpsilonInsensitive,
+    Pinball,
+    Huber,
+    Squared,
+    Hinge,
+    SmoothedHinge,
+    Logistic,
+)
+CODES.update((loss, code) for code, loss in enumerate(BUILT_IN))
 LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in BUILT_IN}
 
 L = TypeVar("L", bound=type[Loss])

@@ -2,6 +2,12 @@ r"""Losses of the residual ``s = z - y``, each with all its parts.
 
 A part is a static method of numbers that numba can compile; the loss's parameters follow its
 arguments as ``a`` and ``b``, in the order of the fields.
+
+The conjugate ``star(u) = sup_s u s - phi(s)`` is written for u in the loss's domain, the range of
+its slopes; outside it is infinite, which `scalar.conjugate` adds. ``prox`` solves
+``u + eta star'(u) = v`` and clips the root to the domain. Parabolas (``quadratic``) rest on
+``|s| <= s^2 / (2 xi) + xi / 2``, which touches at ``s = +-xi``; its expectation is smallest for
+``xi^2 = mean^2 + variance``. 1e-300 keeps xi from 0, where any parabola would do.
 """
 
 from __future__ import annotations
@@ -9,56 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headstart._checks import check_number
+from headstart._core.checks import check_number
 from headstart.losses.loss import Loss
-
-
-@dataclass(frozen=True)
-class Squared(Loss):
-    """``(z - y)^2 / 2``. It has no Lipschitz constant, so it is outside the paper's theory."""
-
-    name = "squared"
-    domain = (-math.inf, math.inf)
-
-    @staticmethod
-    def phi(s: float, a: float, b: float) -> float:
-        return 0.5 * s * s
-
-    @staticmethod
-    def slope(s: float, a: float, b: float) -> float:
-        return s
-
-    @staticmethod
-    def star(u: float, a: float, b: float) -> float:
-        return 0.5 * u * u
-
-    @staticmethod
-    def star_slope(u: float, a: float, b: float) -> float:
-        return u
-
-    @staticmethod
-    def prox(eta: float, v: float, a: float, b: float) -> float:
-        return v / (1.0 + eta)
-
-    @staticmethod
-    def prox_slope(eta: float, u: float, a: float, b: float) -> float:
-        return 1.0 / (1.0 + eta)
-
-    @staticmethod
-    def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
-        return 1.0, 0.0, 0.0
-
-    def fit_noise(self, mean_loss: float) -> float:
-        """The mean square of the residuals."""
-        return 2.0 * mean_loss
-
-    def log_normaliser(self, noise: float) -> float:
-        """Of the normal distribution."""
-        return 0.5 * math.log(2.0 * math.pi * noise)
-
-    def noise_variance(self, noise: float) -> float:
-        """The noise itself."""
-        return noise
 
 
 @dataclass(frozen=True)
@@ -129,6 +87,7 @@ class EpsilonInsensitive(Loss):
 
     @staticmethod
     def star(u: float, a: float, b: float) -> float:
+        # u s - max(|s| - a, 0) grows until |s| = a, and falls after it as |u| <= 1.
         return a * abs(u)
 
     @staticmethod
@@ -137,6 +96,7 @@ class EpsilonInsensitive(Loss):
 
     @staticmethod
     def prox(eta: float, v: float, a: float, b: float) -> float:
+        # v moved toward 0 by eta a (soft thresholding), then clipped
         shrunk = max(abs(v) - eta * a, 0.0)
         return min(shrunk, 1.0) if v > 0.0 else -min(shrunk, 1.0)
 
@@ -253,5 +213,54 @@ class Huber(Loss):
 
     @staticmethod
     def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
+        # Inside the width the loss is its own parabola; outside it is |s| - a / 2.
         xi = math.sqrt(mean * mean + variance)
         return 1.0 / max(a, xi), 0.0, max(0.5 * (xi - a), 0.0)
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """``(z - y)^2 / 2``. It has no Lipschitz constant, so it is outside the paper's theory."""
+
+    name = "squared"
+    domain = (-math.inf, math.inf)
+
+    @staticmethod
+    def phi(s: float, a: float, b: float) -> float:
+        return 0.5 * s * s
+
+    @staticmethod
+    def slope(s: float, a: float, b: float) -> float:
+        return s
+
+    @staticmethod
+    def star(u: float, a: float, b: float) -> float:
+        return 0.5 * u * u
+
+    @staticmethod
+    def star_slope(u: float, a: float, b: float) -> float:
+        return u
+
+    @staticmethod
+    def prox(eta: float, v: float, a: float, b: float) -> float:
+        return v / (1.0 + eta)
+
+    @staticmethod
+    def prox_slope(eta: float, u: float, a: float, b: float) -> float:
+        return 1.0 / (1.0 + eta)
+
+    @staticmethod
+    def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
+        return 1.0, 0.0, 0.0
+
+    def fit_noise(self, mean_loss: float) -> float:
+        """The mean square of the residuals."""
+        return 2.0 * mean_loss
+
+    def log_normaliser(self, noise: float) -> float:
+        """Of the normal distribution."""
+        return 0.5 * math.log(2.0 * math.pi * noise)
+
+    def noise_variance(self, noise: float) -> float:
+        """The noise itself."""
+        return noise

@@ -2,39 +2,59 @@
 
 The parts themselves, ``phi`` and its derivative, conjugate, prox and quadratic form, stand
 with each loss in `regression` and `classification`; here they are chosen by the `Form`.
+All functions of this module are for compiled code.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from headstart._jit import kernel
-from headstart.losses.classification import Hinge, Logistic, SmoothedHinge
-from headstart.losses.form import Form, choice
-from headstart.losses.regression import Absolute, EpsilonInsensitive, Huber, Pinball, Squared
+from headstart._core.jit import kernel
+from headstart.losses.form import SQUARED as SQUARED  # for kernels that name it
+from headstart.losses.form import Form
+from headstart.losses.switch import by_form
 
-BUILT_IN = (
-    Absolute,
-    EpsilonInsensitive,
-    Pinball,
-    Huber,
-    Squared,
-    Hinge,
-    SmoothedHinge,
-    Logistic,
-)
-ABSOLUTE, HINGE, SQUARED = (BUILT_IN.index(loss) for loss in (Absolute, Hinge, Squared))
 
-phi: Callable[[Form, float], float] = choice("phi", BUILT_IN)
-slope: Callable[[Form, float], float] = choice("slope", BUILT_IN)
-conjugate_slope: Callable[[Form, float], float] = choice("star_slope", BUILT_IN)
-prox_conjugate: Callable[[Form, float, float], float] = choice("prox", BUILT_IN)
-quadratic: Callable[[Form, float, float], tuple[float, float, float]] = choice(
-    "quadratic", BUILT_IN
-)
-_star = choice("star", BUILT_IN)
-_prox_slope = choice("prox_slope", BUILT_IN)
+@by_form("phi")
+def phi(form: Form, s: float) -> float:
+    """The loss of a score."""
+    raise NotImplementedError
+
+
+@by_form("slope")
+def slope(form: Form, s: float) -> float:
+    """Its derivative; 0 at a kink."""
+    raise NotImplementedError
+
+
+@by_form("star")
+def star(form: Form, u: float) -> float:
+    """The conjugate, of a `u` inside its domain; see `conjugate`."""
+    raise NotImplementedError
+
+
+@by_form("star_slope")
+def conjugate_slope(form: Form, u: float) -> float:
+    """The derivative of the conjugate inside its domain."""
+    raise NotImplementedError
+
+
+@by_form("prox")
+def prox_conjugate(form: Form, eta: float, v: float) -> float:
+    """``argmin_u eta phi*(u) + (u - v)^2 / 2``."""
+    raise NotImplementedError
+
+
+@by_form("prox_slope")
+def inner_prox_slope(form: Form, eta: float, u: float) -> float:
+    """The prox's derivative where its value `u` is inside the domain; see `prox_slope`."""
+    raise NotImplementedError
+
+
+@by_form("quadratic")
+def quadratic(form: Form, mean: float, variance: float) -> tuple[float, float, float]:
+    """omega, t and c of the parabola that stands for the loss of a score of these moments."""
+    raise NotImplementedError
 
 
 @kernel
@@ -50,22 +70,22 @@ def sign_of(form: Form, y: float) -> float:
 
 
 @kernel
-def conjugate(form: Form, b: float) -> float:
-    """``phi*(b) = sup_s b s - phi(s)``, infinite outside [`lower`, `upper`]."""
-    if not form.lower <= b <= form.upper:
+def conjugate(form: Form, u: float) -> float:
+    """``phi*(u) = sup_s u s - phi(s)``, infinite outside [`lower`, `upper`]."""
+    if not form.lower <= u <= form.upper:
         return math.inf
-    return float(_star(form, b))
+    return float(star(form, u))
 
 
 @kernel
-def fenchel_gap(form: Form, s: float, b: float) -> float:
-    """``phi(s) + phi*(b) - b s``: never negative, 0 exactly when b is a subgradient at s."""
-    return max(phi(form, s) + conjugate(form, b) - b * s, 0.0)
+def fenchel_gap(form: Form, s: float, u: float) -> float:
+    """``phi(s) + phi*(u) - u s``: never negative, 0 exactly when u is a subgradient at s."""
+    return max(phi(form, s) + conjugate(form, u) - u * s, 0.0)
 
 
 @kernel
-def prox_slope(form: Form, eta: float, b: float) -> float:
-    """Derivative in `a` of ``prox_conjugate(eta, a)`` where its value is `b`; 0 at the corners."""
-    if not form.lower < b < form.upper:
+def prox_slope(form: Form, eta: float, u: float) -> float:
+    """Derivative in `v` of ``prox_conjugate(eta, v)`` where its value is `u`; 0 at the corners."""
+    if not form.lower < u < form.upper:
         return 0.0
-    return float(_prox_slope(form, eta, b))
+    return float(inner_prox_slope(form, eta, u))

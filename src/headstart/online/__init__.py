@@ -1,50 +1,30 @@
-"""Learning from a stream of rows: the bias, and every entity's own weights."""
+"""Learning from a stream of rows: where all entities start, and every entity's own weights."""
 
-from headstart.online.bias import (
-    AUTO,
-    CLOSED,
-    FOLLOW,
-    GRADIENTS,
-    OPEN,
-    REACH,
-    ROWS,
-    SQUARES,
-    STEPS,
-    WEIGHT,
-    Bias,
-    Pace,
-    task_cuts,
-)
-from headstart.online.candidates import KAPPAS, Tuning, leading_step, sureness
-from headstart.online.given import Entities, OpenTasks, predictions
-from headstart.online.stream import PREDICTORS, Stream
-from headstart.online.tuned import TunedEntities, TunedTasks
-from headstart.online.tuned_stream import TunedStream
+from headstart.online.bias_stream import BiasStream
+from headstart.online.constant import Constant
+from headstart.online.learned import PriorStream
+from headstart.online.one_task import OneTask
+from headstart.online.own import PriorSettings
+from headstart.online.predict import predictions
+from headstart.online.settings import PREDICTORS, Settings
+from headstart.online.sparse import SparseStream
+from headstart.online.stream import Arrays, Chunk, Positions, Stream
+
+AnyStream = PriorStream | SparseStream | BiasStream
 
 __all__ = [
-    "AUTO",
-    "CLOSED",
-    "FOLLOW",
-    "GRADIENTS",
-    "KAPPAS",
-    "OPEN",
     "PREDICTORS",
-    "REACH",
-    "ROWS",
-    "SQUARES",
-    "STEPS",
-    "WEIGHT",
-    "Bias",
-    "Entities",
-    "OpenTasks",
-    "Pace",
+    "AnyStream",
+    "Arrays",
+    "BiasStream",
+    "Chunk",
+    "Constant",
+    "OneTask",
+    "Positions",
+    "PriorSettings",
+    "PriorStream",
+    "Settings",
+    "SparseStream",
     "Stream",
-    "TunedEntities",
-    "TunedStream",
-    "TunedTasks",
-    "Tuning",
-    "leading_step",
     "predictions",
-    "sureness",
-    "task_cuts",
 ]

@@ -3,182 +3,203 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from headstart._checks import FloatArray, Vector
-from headstart._jit import kernel
+from headstart._core.checks import Vector
+from headstart._core.jit import kernel, within
+from headstart.meta.step import descend
+from headstart.online.constant import FOLLOW
+from headstart.online.settings import Rules
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Record = NDArray[np.void]  # of one element, `TALLY`
 
-STEPS, ROWS, CURRENT, OPEN, OPENED = range(5)  # of Bias.counts
-SQUARES, WEIGHT, GRADIENTS, REACH, ORIGIN = range(5)  # of Bias.sums
-NEW, CLOSED = -1, -2  # an entity's slot, if it has none
-FOLLOW, AUTO = -1.0, -1.0  # of Pace.metric and Pace.step
+NEW, CLOSED = -1, -2  # an entity's slot among the open tasks, if it has none
+
+COUNTS = ["steps", "rows", "current", "n_open", "n_opened"]
+SUMS = ["squares", "weight", "gradients", "reach"]
+TALLY = np.dtype([(name, np.int64) for name in COUNTS] + [(name, np.float64) for name in SUMS])
 
 
-class Pace(NamedTuple):
-    """When tasks close and what follows.
-
-    Attributes
-    ----------
-    step : meta step size; `AUTO` for DoG's
-    task_size : number of rows after which a task closes; 0 for any number
-    moving_on : whether a task closes when the stream moves on to another entity
-    metric : the square of the constant column's value; 0 for no intercept, and `FOLLOW` to
-        take the mean square of the inputs so far
-    """
-
-    step: float
-    task_size: int
-    moving_on: bool
-    metric: float
+def checked(
+    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kind: DTypeLike
+) -> NDArray[Any]:
+    """The array of this name, if it has this shape and type, so that kernels can be trusted."""
+    array = arrays[name]
+    if array.shape != shape or array.dtype != np.dtype(kind):
+        raise ValueError(
+            f"{name}: expected {np.dtype(kind)} of shape {shape}, "
+            f"found {array.dtype} of shape {array.shape}"
+        )
+    return array
 
 
 class Bias(NamedTuple):
-    """Algorithm 2 in progress: the iterate, the weighted sum of iterates, counts and sums."""
+    """Algorithm 2 in progress.
 
+    Attributes
+    ----------
+    first : the first iterate
+    h : the newest iterate
+    total : the weighted sum of all iterates
+    tally : one record of numbers:
+        steps, rows : meta-steps taken and rows seen
+        current : the entity of the newest row
+        n_open, n_opened : tasks that are open, and that ever were
+        squares : sum of the squares of all inputs
+        weight : sum of the iterates' weights
+        gradients, reach : of DoG, the sum of squared norms and the largest distance so far
+    """
+
+    first: Vector
     h: Vector
     total: Vector
-    counts: Counts
-    sums: Vector
+    tally: Record
 
     @classmethod
-    def start(cls, initial: Vector, step: float) -> Bias:
-        """Before the first row. With a step of its own choosing weights come with the steps."""
-        sums = np.zeros(5)
-        sums[ORIGIN] = initial[-1]
-        sums[WEIGHT] = 0.0 if step == AUTO else 1.0
-        return cls(initial.copy(), sums[WEIGHT] * initial, np.array([0, 0, NEW, 0, 0]), sums)
+    def begin(cls, initial: Vector, auto: bool) -> Bias:
+        """Before the first row. With DoG's steps weights come with the steps."""
+        tally = np.zeros(1, TALLY)
+        tally["current"], tally["weight"] = NEW, 0.0 if auto else 1.0
+        total = np.zeros_like(initial) if auto else initial.copy()
+        return cls(initial.copy(), initial.copy(), total, tally)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Bias:
+        """The bias whose `arrays` these are."""
+        tally, width = np.zeros(1, TALLY), (np.size(arrays["bias_last"]),)
+        for names, part, kind in ((COUNTS, "counts", np.int64), (SUMS, "sums", np.float64)):
+            values = checked(arrays, f"bias_{part}", (len(names),), kind)
+            for name, value in zip(names, values.tolist(), strict=True):
+                tally[name] = value
+        first, last, total = (
+            checked(arrays, f"bias_{name}", width, np.float64).copy()
+            for name in ("first", "last", "total")
+        )
+        return cls(first, last, total, tally)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it by name, the numbers as counts and sums in the order of their names."""
+        return {
+            "bias_first": self.first,
+            "bias_last": self.h,
+            "bias_total": self.total,
+            "bias_counts": np.array([self.tally[name][0] for name in COUNTS], np.int64),
+            "bias_sums": np.array([self.tally[name][0] for name in SUMS]),
+        }
 
     @property
-    def mean(self) -> Vector:
-        """The estimate: the mean of all iterates."""
-        weight = float(self.sums[WEIGHT])
-        return self.total / weight if weight > 0.0 else self.h.copy()
+    def steps(self) -> int:
+        """Number of meta-steps taken."""
+        return int(self.tally["steps"][0])
 
     @property
-    def scale(self) -> float:
-        """The root mean square of all inputs so far."""
-        return math.sqrt(mean_square(self.sums, self.counts, self.h.size - 1))
+    def rows(self) -> int:
+        """Number of rows seen."""
+        return int(self.tally["rows"][0])
 
-    def check(self, step: float) -> None:
-        """Raise if the bias is no longer finite."""
-        if not np.isfinite(self.total).all():
+    @property
+    def n_open(self) -> int:
+        """Number of open tasks."""
+        return int(self.tally["n_open"][0])
+
+    @property
+    def newest_step(self) -> float:
+        """The newest of DoG's step sizes; 0 before the first."""
+        reach, gradients = self.tally["reach"][0], self.tally["gradients"][0]
+        return float(reach / np.sqrt(gradients)) if gradients > 0.0 else 0.0
+
+    def copy(self) -> Bias:
+        """The same in memory of its own."""
+        return Bias(self.first.copy(), self.h.copy(), self.total.copy(), self.tally.copy())
+
+
+@within
+def metric_now(rules: Rules, squares: float, entries: int) -> float:
+    """The square of the constant column's value, by the sum of squares of so many inputs.
+
+    Where all inputs were 0 it is as if they were 1.
+    """
+    if rules.metric != FOLLOW:
+        return rules.metric
+    return squares / entries if squares > 0.0 else 1.0
+
+
+class Begin(NamedTuple):
+    """What a new task begins with: weights and the metric; and whether all of it is finite."""
+
+    weights: Vector
+    metric: float
+    finite: bool
+
+    def check(self, step: float | None) -> None:
+        """Raise if the bias is no longer finite; `step` is None for DoG's."""
+        if not self.finite:
+            chosen = "steps of its own choosing" if step is None else f"step {step:g}"
             raise ValueError(
-                f"step: the bias grew beyond all numbers with step {step:g}; use a smaller step, "
+                f"step: the bias grew beyond all numbers with {chosen}; use a smaller step, "
                 "a larger reg, or scale the columns of X, and fit again"
             )
 
 
-def task_cuts(entity: Counts) -> Counts:
-    """Where the tasks begin, and where the last ends; rows without an id are one each."""
-    if len(entity) == 0:
-        return np.zeros(1, np.int64)
-    return np.flatnonzero(np.r_[True, (entity[1:] != entity[:-1]) | (entity[1:] < 0), True])
-
-
-def follow_runs(
-    run: Counts, goes_on: bool, counts: Counts, entity_of: Counts
-) -> tuple[Counts, Counts]:
-    """Entities of rows numbered by task, and slots for them, 0 being the task before these rows."""
-    entity = run if goes_on else np.where(run >= 0, run + 1, run)
-    slot = np.full(int(entity.max(initial=0)) + 1, NEW)
-    slot[0] = 0 if counts[OPEN] else CLOSED
-    entity_of[0] = counts[CURRENT] = 0
-    return entity, slot
-
-
 @kernel
-def mean_square(sums: Vector, counts: Counts, d: int) -> float:
-    """Mean square of the inputs so far, and 1 where all were 0."""
-    squares, entries = sums[SQUARES], max(counts[ROWS], 1) * d
-    return float(squares / entries) if squares > 0.0 else 1.0
+def begin_now(bias: Bias, rules: Rules) -> tuple[Vector, float, bool]:
+    """What a new task begins with: the mean of all iterates, the metric, and if it is finite."""
+    tally, mean, finite = bias.tally[0], bias.h.copy(), True
+    for j in range(mean.size):
+        if tally.weight > 0.0:
+            mean[j] = bias.total[j] / tally.weight
+        finite = finite and math.isfinite(mean[j])
+    return mean, metric_now(rules, tally.squares, tally.rows * (mean.size - 1)), finite
 
 
-@kernel
-def count_row(sums: Vector, counts: Counts, X: FloatArray, i: int) -> float:
-    """Take row i into the mean square of the inputs, and give that."""
-    square = 0.0
-    for j in range(X.shape[1]):
-        x = np.float64(X[i, j])
-        square += x * x
-    return count_square(sums, counts, square, X.shape[1])
-
-
-@kernel
-def count_square(sums: Vector, counts: Counts, square: float, d: int) -> float:
-    """Take a row's sum of squares into the mean square of the inputs, and give that."""
-    counts[ROWS] += 1
-    sums[SQUARES] += square
-    return mean_square(sums, counts, d)
-
-
-@kernel
-def metric_now(bias: Bias, pace: Pace) -> float:
-    """The square of the constant column's value at this moment."""
-    if pace.metric != FOLLOW:
-        return pace.metric
-    return mean_square(bias.sums, bias.counts, bias.h.size - 1)
-
-
-@kernel
+@within
 def meta_step(
-    bias: Bias, pulls: Matrix, s: int, n: int, born: int, pace: Pace, reach: float, metric: float
+    bias: Bias, rules: Rules, pulls: Matrix, s: int, n: int, born: int, metric: float
 ) -> None:
     r"""Move the bias by the meta-gradient ``g = pulls[s] / n`` of a closing task.
 
     Either by ``step``, all iterates having weight 1; or as DoG does (Ivgi, Hinder, Carmon,
     2023): by :math:`\bar r/\sqrt{\sum\|g\|^2}`, where :math:`\bar r` is the largest distance
-    from the beginning so far, at first `reach` times the first gradient's norm, and the
-    weight of an iterate. Its step is divided by the number of steps since the task was
-    `born`, this one included: gradients of tasks that were open together belong to an older
-    bias and would add up.
+    from the beginning so far, at first that of the first task's weights, and the weight of an
+    iterate. Its step is divided by the number of steps since the task was `born`, this one
+    included: gradients of tasks that were open together belong to an older bias and would add up.
     """
-    h, total, counts, sums = bias
-    d = h.size - 1
-    counts[STEPS] += 1
-    if pace.step != AUTO:
-        rate = pace.step / n
-        sums[WEIGHT] += 1.0
-        for j in range(d + 1):
-            h[j] -= rate * pulls[s, j]
-            total[j] += h[j]
+    first, h, total, record = bias
+    tally, d = record[0], bias.h.size - 1
+    tally.steps += 1
+    if not rules.auto:
+        tally.weight += 1.0
+        descend(rules.step / n, pulls[s], h, total)
         return
     unit = 1.0 / metric if metric > 0.0 else 0.0  # of the squared intercept
     norm = unit * (pulls[s, d] / n) ** 2
     for j in range(d):
         norm += (pulls[s, j] / n) ** 2
-    sums[GRADIENTS] += norm
-    if sums[GRADIENTS] == 0.0:
+    tally.gradients += norm
+    if tally.gradients == 0.0:
         return
-    if sums[REACH] == 0.0:
-        sums[REACH] = sums[WEIGHT] = reach * math.sqrt(norm)
+    reach = tally.reach
+    if reach == 0.0:
+        rows = n if rules.constant else 1  # steps of length 1 / reg are the paper's reg / n
+        reach = rows / rules.objective.lam * math.sqrt(norm)
+        tally.weight = reach
         for j in range(d + 1):
-            total[j] = sums[WEIGHT] * h[j]
-    rate = sums[REACH] / math.sqrt(sums[GRADIENTS]) / (n * (counts[STEPS] - born))
+            total[j] = reach * h[j]
+    rate = reach / math.sqrt(tally.gradients) / (n * (tally.steps - born))
     distance = 0.0
     for j in range(d):
         h[j] -= rate * pulls[s, j]
-        distance += h[j] ** 2
+        distance += (h[j] - first[j]) ** 2
     h[d] -= rate * pulls[s, d]
-    distance += unit * (h[d] - sums[ORIGIN]) ** 2
-    sums[REACH] = max(sums[REACH], math.sqrt(distance))
-    sums[WEIGHT] += sums[REACH]
+    distance += unit * (h[d] - first[d]) ** 2
+    reach = max(reach, math.sqrt(distance))
+    tally.reach = reach
+    tally.weight += reach
     for j in range(d + 1):
-        total[j] += sums[REACH] * h[j]
-
-
-@kernel
-def lone_row(
-    bias: Bias, X: FloatArray, i: int, u: float, pace: Pace, reach: float, pulls: Matrix, s: int
-) -> None:
-    """The meta-step of row i as a task of its own, u being its subgradient; s is a free slot."""
-    d, metric = X.shape[1], metric_now(bias, pace)
-    for j in range(d):
-        pulls[s, j] = u * X[i, j]
-    pulls[s, d] = u * metric
-    meta_step(bias, pulls, s, 1, bias.counts[STEPS], pace, reach, metric)
+        total[j] += reach * h[j]

@@ -1,199 +1,159 @@
-r"""Algorithm 2 over a stream of rows, and the own weights of every entity in it.
+"""What every stream of rows is: ids, a lock, and what can be asked of it.
 
-A task opens at its first row with the bias of that moment and gives one meta-gradient when it
-closes: after `task_size` rows, or when the stream moves on to another entity. Each entity's own
-weights start from the averaged bias of the same moment and are trained by all its rows, also
-those after its task has closed. A row without an id is a task of its own.
+Rows of many entities arrive in chunks, in any order. A stream learns from them where all
+entities start and each entity's own weights. There are two kinds: the paper's (`BiasStream`),
+and one that learns a prior.
 
-Every vector has one coordinate more than there are features, the intercept. It is that of a
-constant column of value b in other units: :math:`\langle x, w\rangle + w_0` with
-:math:`w_0` pulled by :math:`b^2 u` instead of :math:`b u`, where :math:`b^2` is the mean square
-of the inputs so far. So b follows their scale without a second look.
+Vectors of weights have one number more than there are features, the intercept, which comes last
+and is 0 where there is none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import NDArray
 
-from headstart._checks import FloatArray, Vector
-from headstart._jit import run_blocks
-from headstart.losses import Objective
-from headstart.online.bias import (
-    CURRENT,
-    FOLLOW,
-    NEW,
-    OPEN,
-    Bias,
-    Counts,
-    Pace,
-    follow_runs,
-    task_cuts,
-)
-from headstart.online.given import Entities, OpenTasks, close_task, learn_rows, train_rows
-from headstart.sgd.one_pass import AVERAGE, LAST, POLY
+from headstart._core.checks import FloatArray, Vector
+from headstart.tasks.ids import Column, IdIndex
 
-PREDICTORS = {"average": AVERAGE, "last": LAST, "poly": POLY}
+Positions = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]  # of any kind: numbers by name, as they are saved
 
 
-@dataclass
-class Stream:
-    """The state of a stream of rows: the bias, the open tasks, the entities' own weights."""
+class Chunk(NamedTuple):
+    """Rows as they arrive, already checked.
 
-    bias: Bias
-    tasks: OpenTasks
-    entities: Entities
-    predictor: str
+    Attributes
+    ----------
+    X : inputs of shape (rows, d), float32 or float64
+    y : labels as numbers the loss takes, of the same type
+    ids : whose row it is; a missing id, or None for all, makes a row a task of its own
+    weight : how much each row counts
+    side : what is known of the entity beside its rows, of shape (rows, columns)
+    """
 
-    @classmethod
-    def start(
-        cls, initial: Vector, dtype: DTypeLike, step: float, predictor: str, n_entities: int = 0
-    ) -> Stream:
-        """The state before the first row, with room for so many entities."""
-        entities = _no_entities(initial.size, dtype, n_entities)
-        return cls(Bias.start(initial, step), _no_tasks(initial.size), entities, predictor)
+    X: FloatArray
+    y: FloatArray
+    ids: Column | None = None
+    weight: Vector | None = None
+    side: NDArray[np.float64] | None = None
 
-    def take(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        n_entities: int,
-        objective: Objective,
-        pace: Pace,
-    ) -> None:
-        """Go on with these rows; entities beyond those known so far are new ones."""
-        self._make_room(n_entities, len(y))
-        metrics = np.empty(len(y))
-        known, starts = self.entities, self.entities.starts
-        learn_rows(
-            X, y, entity, objective, pace, self.bias, self.tasks, known.slot, starts, metrics
-        )
-        self.bias.check(pace.step)
-        kind = PREDICTORS[self.predictor]
-        train_rows(X, y, entity, metrics, objective, kind, known, 0, len(y))
 
-    def finish(self, objective: Objective, pace: Pace) -> None:
-        """Close the open tasks, the first opened first."""
-        while n_open := int(self.bias.counts[OPEN]):
-            first = int(np.argmin(self.tasks.order[:n_open]))
-            close_task(self.bias, self.tasks, self.entities.slot, first, pace, objective.lam)
-        self.bias.counts[CURRENT] = NEW
-        self.bias.check(pace.step)
+class Stream(ABC):
+    """A stream of rows in progress.
 
-    def fit(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        objective: Objective,
-        pace: Pace,
-        passes: int,
-        n_jobs: int,
-    ) -> None:
-        """Learn the bias from rows lying together by entity; then train all of them from it."""
-        self._open_slots(2)
-        slot, metrics = self.entities.slot, np.empty(len(y))
-        no_starts = np.empty((0, self.bias.h.size), X.dtype)
-        state = self.bias, self.tasks, slot, no_starts, metrics
-        for _ in range(passes):
-            slot[:] = NEW
-            learn_rows(X, y, entity, objective, pace, *state)
-            self.finish(objective, pace)
-        self.entities = self._train(X, y, entity, objective, pace, self.entities, n_jobs)
+    Learning takes the lock, so that rows from several threads come one chunk after another;
+    asking for weights and predicting do not. A copy made by pickle has a lock of its own; hold
+    `lock` while making one, if others may be learning.
 
-    def learn_runs(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        run: Counts,
-        goes_on: bool,
-        objective: Objective,
-        pace: Pace,
-    ) -> None:
-        """Learn the bias alone from rows lying together, numbered by task from 0, or -1.
+    Each kind has a class method ``from_arrays(settings, ids, arrays)`` that gives back the
+    stream whose `arrays` these are. It goes on with the same bits.
 
-        The first task may be the one before that `goes_on`. No entity is remembered.
+    Attributes
+    ----------
+    ids : all entities with own weights; their positions are those of `weights`
+    lock : held while learning
+    """
+
+    def __init__(self, ids: IdIndex | None = None) -> None:
+        self.ids = IdIndex() if ids is None else ids
+        self.lock = threading.RLock()
+
+    def take(self, chunk: Chunk) -> None:
+        """Go on with these rows; any cutting of the same rows gives the same bits."""
+        with self.lock:
+            self._take(chunk, self._positions(chunk))
+
+    def finish(self) -> None:
+        """Learn what can only be learned when no more rows are expected, for now."""
+        with self.lock:
+            self._finish()
+
+    def fit(self, chunk: Chunk, n_jobs: int = 1, rng: np.random.Generator | None = None) -> None:
+        """Learn from a whole table, which must be the first rows of this stream.
+
+        Tasks come in the order of their first rows, or in a random one if there is an `rng`;
+        where the order is of no meaning it is not used.
         """
-        self._open_slots(2)
-        entity, slot = follow_runs(run, goes_on, self.bias.counts, self.tasks.entity)
-        self.entities = _no_entities(self.bias.h.size, X.dtype, 0)._replace(slot=slot)
-        no_starts, metrics = np.empty((0, self.bias.h.size), X.dtype), np.empty(len(y))
-        state = self.bias, self.tasks, slot, no_starts, metrics
-        learn_rows(X, y, entity, objective, pace, *state)
-        self.bias.check(pace.step)
+        with self.lock:
+            if self.n_rows > 0:
+                raise ValueError("fit: expected a new stream, found one that has seen rows")
+            self._fit(chunk, self._positions(chunk), n_jobs, rng)
 
-    def forget(self) -> None:
-        """Remember no entity."""
-        self.entities = _no_entities(self.bias.h.size, self.entities.weights.dtype, 0)
-
+    @abstractmethod
     def adapted(
         self,
         X: FloatArray,
         y: FloatArray,
-        offsets: Counts,
-        objective: Objective,
-        pace: Pace,
+        offsets: Positions,
+        side: NDArray[np.float64] | None = None,
     ) -> FloatArray:
-        """Weights of new entities after their rows: from ``offsets[k]`` to the next."""
-        count = len(offsets) - 1
-        new = _no_entities(self.bias.h.size, X.dtype, count)
-        entity = np.repeat(np.arange(count), np.diff(offsets))
-        return self._train(X, y, entity, objective, pace, new, n_jobs=1).weights
+        """Weights of new tasks, shape (tasks, d + 1), in the type of X; nothing is learned.
 
-    def _train(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        entity: Counts,
-        objective: Objective,
-        pace: Pace,
-        entities: Entities,
-        n_jobs: int,
-    ) -> Entities:
-        """Train entities from the bias as it is now."""
-        known = entities._replace(starts=self.bias.mean.astype(X.dtype)[None, :])
-        metrics = np.full(len(y), self.bias.scale**2 if pace.metric == FOLLOW else pace.metric)
-        kind = PREDICTORS[self.predictor]
-        cuts = task_cuts(entity)
-        run_blocks(
-            lambda first, last: train_rows(
-                X, y, entity, metrics, objective, kind, known, cuts[first], cuts[last]
-            ),
-            len(cuts) - 1,
-            n_jobs,
-        )
-        return known
+        Task t has the rows ``offsets[t]`` to ``offsets[t + 1]``, one at least, and row t of
+        `side`.
+        """
 
-    def _make_room(self, n_entities: int, n_rows: int) -> None:
-        known = self.entities
-        room = len(known.rows)
-        if n_entities > room or len(known.starts) < room:
-            growth = 4 if room < 1 << 16 else 2  # room costs no memory until it is used
-            more = max(n_entities, growth * room) if n_entities > room else room
-            grown = _no_entities(self.bias.h.size, known.weights.dtype, more)
-            for new, old in zip(grown, known, strict=True):
-                new[:room] = old
-            self.entities = grown
-        self._open_slots(int(self.bias.counts[OPEN]) + min(n_rows, n_entities) + 1)
+    @abstractmethod
+    def weights(self, positions: Positions) -> tuple[FloatArray, Positions]:
+        """Own weights as rows of d + 1, and for each position the row among them.
 
-    def _open_slots(self, wanted: int) -> None:
-        n_open = int(self.bias.counts[OPEN])
-        if wanted > len(self.tasks.rows):
-            grown = _no_tasks(self.bias.h.size, 2 * wanted)
-            for new, old in zip(grown, self.tasks, strict=True):
-                new[:n_open] = old[:n_open]
-            self.tasks = grown
+        That row is -1 where the position is, and where an entity has no own weights yet.
+        """
 
+    @property
+    @abstractmethod
+    def start(self) -> Vector:
+        """Where a new task starts: d + 1 numbers."""
 
-def _no_tasks(width: int, slots: int = 0) -> OpenTasks:
-    h, pulls = np.zeros((2, slots, width))
-    rows, entity, order, born = np.zeros((4, slots), np.int64)
-    return OpenTasks(h, pulls, rows, entity, order, born)
+    @property
+    @abstractmethod
+    def n_tasks(self) -> int:
+        """Number of tasks the start has been learned from."""
 
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows seen."""
 
-def _no_entities(width: int, dtype: DTypeLike, count: int) -> Entities:
-    weights, pulls, starts = (np.empty((count, width), dtype) for _ in range(3))
-    return Entities(weights, pulls, starts, np.zeros(count, np.int64), np.full(count, NEW))
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """All that is known but ids and settings, as named arrays.
+
+        Own weights are in ``"own_weights"``, a row for each position. The arrays may be those
+        in use: save them while holding the lock.
+        """
+
+    @abstractmethod
+    def without_entities(self) -> Self:
+        """A copy that knows where new tasks start and how they are adapted, and no entity."""
+
+    @abstractmethod
+    def _take(self, chunk: Chunk, entity: Positions) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None: ...
+
+    @abstractmethod
+    def _fit(
+        self, chunk: Chunk, entity: Positions, n_jobs: int, rng: np.random.Generator | None
+    ) -> None: ...
+
+    def _positions(self, chunk: Chunk) -> Positions:
+        """The position of each row's entity, new ones being given the next; -1 without an id."""
+        column, n_rows = chunk.ids, len(chunk.y)
+        if column is None:
+            return np.full(n_rows, -1)
+        column.check_length("groups", n_rows)
+        return column.added_to(self.ids)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()

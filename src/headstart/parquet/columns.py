@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Array = Any  # of Arrow, whose stubs do not know what it can be made of
-INDEX = "__index_level_"  # what pandas calls an index it was not asked to write
+from headstart.tasks.ids import Ids, read_ids
+
+Array = Any  # an array or scalar of Arrow, whose stubs want its element type to be known
+INDEX = "__index_level_"  # what pandas calls an index that it writes as a column
 
 
 def is_null(column: Array) -> NDArray[np.bool_]:
-    """Where a column has neither a value nor a number."""
+    """Where a column has no value, or NaN."""
     if column.null_count == 0 and not pa.types.is_floating(column.type):
         return np.zeros(len(column), np.bool_)
     if column.null_count == 0:
@@ -30,8 +32,23 @@ def plain(column: Array) -> Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def is_whole(keys: Array) -> bool:
-    """Whether all keys are integers, which NumPy can take as they are."""
+def stored(column: Array) -> Array:
+    """What Arrow stores of values it cannot compare, such as UUIDs; others as they are."""
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def as_ids(column: Array) -> Ids:
+    """Ids as an array that loses nothing: as NumPy has them, or their canonical values."""
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_string(kind):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return read_ids("ids", column).ids
+
+
+def all_integers(keys: Array) -> bool:
+    """Whether all keys are integers and none is missing: NumPy can take them as they are."""
     return bool(keys.null_count == 0 and pa.types.is_integer(keys.type))
 
 
@@ -45,10 +62,10 @@ def is_numeric(kind: Any) -> bool:
     )
 
 
-def as_floats(column: Array) -> Array:
-    """Numbers of any kind as float64, each the nearest one there is.
+def to_float64(column: Array) -> Array:
+    """Numbers of any kind as float64, each rounded to the nearest.
 
-    Arrow is off by the last bit in a third of all decimals, unless they are texts in between.
+    Arrow's own cast is off by the last bit in a third of all decimals; by way of text it is not.
     """
     if pa.types.is_decimal(column.type):
         column = pc.cast(column, pa.string())

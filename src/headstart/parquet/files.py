@@ -1,8 +1,8 @@
 """Batches of rows of one Parquet file, in memory that the size of a batch bounds.
 
-Arrow's dataset scanner is not used for them: it decodes ahead of whoever uses the rows, up to
-a gigabyte. Here a row group is decoded as a whole, which is quickest, if it is a few batches
-long, and page by page if it is longer.
+Arrow's dataset scanner is not used for them: it decodes up to a gigabyte ahead of whoever uses
+the rows. Here a row group is decoded at once, which is quickest, if it is a few batches long,
+and page by page if it is longer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -24,45 +24,59 @@ class ParquetError(ValueError):
     """A dataset that cannot be used: which file, what is wrong, what to do."""
 
 
+class Decoding(NamedTuple):
+    """How row groups are decoded.
+
+    Attributes
+    ----------
+    batch_rows : rows that are decoded together, if not a row group is
+    most_batches : a row group up to so many batches long is decoded at once
+    threads : whether Arrow decodes columns in several threads
+    """
+
+    batch_rows: int
+    most_batches: int
+    threads: bool = True
+
+    def at_once(self, rows: int) -> bool:
+        """Whether a row group of so many rows, not too short nor too long, is decoded at once."""
+        return self.batch_rows <= 2 * rows and rows <= self.most_batches * self.batch_rows
+
+
 def read_file(
-    path: str,
-    numbers: Sequence[int],
-    columns: list[str],
-    batch_rows: int,
-    *,
-    whole: int,
-    threads: bool,
-) -> Iterator[Any]:
-    """Row groups as tables: whole ones of half a batch to `whole` batches, others by batches."""
+    path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
+) -> Iterator[pa.Table]:
+    """Row groups as tables: one each where they are decoded at once, others by batches."""
     try:
         with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
 
             def at_once(number: int) -> bool:
-                rows = file.metadata.row_group(number).num_rows
-                return bool(batch_rows <= 2 * rows and rows <= whole * batch_rows)
+                return decoding.at_once(file.metadata.row_group(number).num_rows)
 
-            for fits, some in groupby(numbers, at_once):
+            batch_rows, _, threads = decoding
+            for fits, neighbours in groupby(numbers, at_once):
                 if not fits:
-                    for batch in file.iter_batches(batch_rows, list(some), columns, threads):
+                    groups = list(neighbours)
+                    for batch in file.iter_batches(batch_rows, groups, columns, threads):
                         yield pa.Table.from_batches([batch])
                         del batch
                     continue
-                for number in some:
+                for number in neighbours:
                     yield file.read_row_group(number, columns, use_threads=threads)
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
 
 
-def batches(tables: Iterator[Any], batch_rows: int) -> Iterator[Any]:
-    """The rows of tables in record batches of so many rows or fewer, and none."""
+def batches(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of tables in record batches of at least one and at most `batch_rows` rows."""
     for table in tables:
         parts = table.to_batches(batch_rows)
         del table
-        yield from parts
+        yield from (part for part in parts if part.num_rows)
 
 
 def read_ahead(items: Iterator[Item], count: int = 1) -> Iterator[Item]:
-    """The same items, so many of the next being made by a thread while one is used."""
+    """The same items; a thread makes the next `count` while one is used."""
     with ThreadPoolExecutor(1) as thread:
         coming = deque(thread.submit(next, items, None) for _ in range(count))
         while (item := coming.popleft().result()) is not None:
@@ -73,6 +87,6 @@ def read_ahead(items: Iterator[Item], count: int = 1) -> Iterator[Item]:
 
 def unreadable(error: Exception, path: str | None = None) -> str:
     """What to say of a file that Arrow cannot read."""
-    told = str(error).splitlines()[0]
-    where = "" if path is None or path in told else f"{path}: "
-    return f"{where}cannot be read: {told}; write this file again, or take it out of the folder"
+    reason = str(error).splitlines()[0]
+    where = "" if path is None or path in reason else f"{path}: "
+    return f"{where}cannot be read: {reason}; write this file again, or take it out of the folder"

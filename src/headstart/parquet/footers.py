@@ -1,4 +1,4 @@
-"""What the footers of Parquet files tell: their columns, and the keys of their row groups."""
+"""What is in the footers of Parquet files: their columns, and the keys of their row groups."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyarrow import parquet
 from headstart.parquet.files import ParquetError, unreadable
 
 
-class Piece(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group: where it is, how many rows it has, and the least and largest key in it.
 
-    There are none if all keys are null, or if the footer does not tell.
+    `low` and `high` are None if all keys are null, or if the footer has no statistics of them.
     """
 
     file: str
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     rows: int
     low: Any
     high: Any
-    told: bool
+    has_statistics: bool
 
 
 def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
@@ -33,9 +33,9 @@ def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
         have = fragment.physical_schema
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
-    given = ds.get_partition_keys(fragment.partition_expression)
+    of_folder = ds.get_partition_keys(fragment.partition_expression)
     for name in columns:
-        if name in given:
+        if name in of_folder:
             continue
         if name not in have.names:
             raise ParquetError(
@@ -50,38 +50,41 @@ def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
             )
 
 
-def row_groups(fragment: Any, key: str) -> Iterator[Piece]:
+def read_row_groups(fragment: Any, key: str) -> Iterator[RowGroup]:
     """The row groups of a file in order, with the least and largest of their keys."""
-    given = ds.get_partition_keys(fragment.partition_expression)
+    of_folder = ds.get_partition_keys(fragment.partition_expression)
     footer = parquet.read_metadata(fragment.path)
     position = footer.schema.names.index(key) if key in footer.schema.names else None
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        low, high, told = given.get(key), given.get(key), key in given
+        ends = of_folder.get(key), of_folder.get(key), key in of_folder
         if position is not None:
-            low, high, told = _ends(group.column(position).statistics, group.num_rows)
-        yield Piece(fragment.path, number, group.num_rows, low, high, told)
+            ends = _ends(group.column(position).statistics, group.num_rows)
+        yield RowGroup(fragment.path, number, group.num_rows, *ends)
 
 
 def complete_columns(paths: list[str]) -> set[str]:
-    """The columns of which the footers of all files tell that no value is missing."""
+    """The columns in which no value is missing, by the footers of all files."""
     complete: set[str] = set()
-    holed: set[str] = set()
+    doubtful: set[str] = set()
     for path in paths:
         footer = parquet.read_metadata(path)
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
             for column in map(group.column, range(group.num_columns)):
-                told: Any = column.statistics
-                whole = told is not None and told.has_null_count and told.null_count == 0
-                (complete if whole else holed).add(column.path_in_schema)
-    return complete - holed
+                found: Any = column.statistics
+                no_nulls = found is not None and found.has_null_count and found.null_count == 0
+                (complete if no_nulls else doubtful).add(column.path_in_schema)
+    return complete - doubtful
 
 
 def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
-    """The least and largest key of a row group, and whether its footer tells that much."""
+    """The least and largest key of a row group, and whether the footer has statistics of it."""
     if statistics is None:
         return None, None, rows == 0
     if statistics.has_min_max:
-        return statistics.min, statistics.max, True
+        try:
+            return statistics.min, statistics.max, True
+        except (pa.ArrowInvalid, ValueError, OverflowError):  # nanoseconds, years after 9999
+            return None, None, False
     return None, None, bool(statistics.has_null_count and statistics.null_count == rows)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
-from headstart._checks import FloatArray
-from headstart._jit import kernel
+from headstart._core.checks import FloatArray
+from headstart._core.jit import intrinsic, kernel
 
-TILE = 128  # rows, which stay in the nearest caches while the columns are gone through
+TILE = 128  # rows, which stay in the nearest caches while all columns are copied into them
 
 
 @intrinsic
@@ -50,13 +49,13 @@ def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
 
 
 def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
-    """Make the columns those of `out`, and say if all numbers are finite, as far as their sum is.
+    """Copy the columns into `out`; True if their sum is finite, so that all numbers are.
 
-    Columns that are as `out` wants them are read where they lie, all at once: one after another
-    each would go through the whole of `out`.
+    Contiguous columns in the type of `out` are read where they lie, all in one pass: one after
+    another, each column would go through all of `out`.
     """
-    plain = all(c.dtype == out.dtype and c.flags.c_contiguous for c in columns)
-    if plain and out.flags.c_contiguous:
+    direct = all(c.dtype == out.dtype and c.flags.c_contiguous for c in columns)
+    if direct and out.flags.c_contiguous:
         total = _interleave(np.array([c.ctypes.data for c in columns]), out)
     else:
         for j, column in enumerate(columns):

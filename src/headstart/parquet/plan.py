@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headstart.parquet.blocks import Block, make_block, part_of
-from headstart.parquet.columns import plain
-from headstart.parquet.files import ParquetError, batches
-from headstart.parquet.footers import Piece
-from headstart.parquet.rows import ParquetRows
+from headstart.parquet.blocks import Batch, Block, Buffers, whole_tasks
+from headstart.parquet.columns import Array, plain, stored
+from headstart.parquet.files import Decoding, ParquetError, batches
+from headstart.parquet.footers import RowGroup
+from headstart.parquet.source import Source
 
 PARTITION_ROWS = 1 << 20
-FEW = 1 << 12  # rows, when most likely a few are wanted
-WHOLE = 4  # batches of a row group that is decoded at once when several partitions are read
+MOST_BATCHES = 4  # of a row group that is decoded at once, when several partitions are read
+AFTER = Decoding(1 << 12, most_batches=0, threads=False)  # most likely a few rows are wanted
 
 Place = tuple[str, tuple[int, ...]]  # row groups of a file
 
@@ -42,37 +41,24 @@ class Partition(NamedTuple):
     high: Any
 
 
-def plan_partitions(rows: ParquetRows, partition_rows: int = PARTITION_ROWS) -> list[Partition]:
+def plan_partitions(rows: Source, partition_rows: int = PARTITION_ROWS) -> list[Partition]:
     """Partitions of about so many rows with whole tasks in each, in the order of the keys.
 
     The keys of row groups may meet at their borders but not overlap, see `grouped`.
     """
-    pieces = [piece for piece in rows.pieces if piece.rows]
-    for one, other in pairwise(pieces):
-        if one.high is not None and other.low is not None and other.low < one.high:
-            raise ParquetError(
-                f"{other.file}: row group {other.number} begins with {other.low!r}, the one "
-                f"before ends with {one.high!r}: tasks would be cut; sort or cluster the data "
-                f"by {rows.group!r} first"
-            )
-    blank = next((piece for piece in pieces if not piece.told), None)
-    if blank is not None and len(pieces) > 1:
-        raise ParquetError(
-            f"{blank.file}: its footer has no statistics of {rows.key or rows.group!r}; write it "
-            "with statistics, or cluster the data first"
-        )
-    cuts = list(_cuts(pieces, partition_rows))
+    groups = [group for group in rows.row_groups if group.rows]
+    _check_order(rows, groups)
     found = []
-    for number, (first, last) in enumerate(pairwise(cuts)):
-        low, high, end = pieces[first].low, pieces[last - 1].high, last
-        while end < len(pieces) and high is not None and pieces[end].low == high:
+    for number, (first, last) in enumerate(pairwise(_cuts(groups, partition_rows))):
+        low, high, end = groups[first].low, groups[last - 1].high, last
+        while end < len(groups) and high is not None and groups[end].low == high:
             end += 1
-        begun = first > 0 and low is not None and pieces[first - 1].high == low
+        begun = first > 0 and low is not None and groups[first - 1].high == low
         found.append(
             Partition(
                 number,
-                _places(pieces[first:last]),
-                _places(pieces[last:end]),
+                _places(groups[first:last]),
+                _places(groups[last:end]),
                 low if begun else None,
                 high if end > last else None,
             )
@@ -80,65 +66,66 @@ def plan_partitions(rows: ParquetRows, partition_rows: int = PARTITION_ROWS) -> 
     return found
 
 
-def _cuts(pieces: list[Piece], partition_rows: int) -> Iterator[int]:
-    """Where partitions begin: in row groups in which a task begins."""
+def _check_order(rows: Source, groups: list[RowGroup]) -> None:
+    """Raise if the keys of row groups overlap, or are not known."""
+    for one, other in pairwise(groups):
+        if one.high is not None and other.low is not None and other.low < one.high:
+            raise ParquetError(
+                f"{other.file}: row group {other.number} begins with {other.low!r}, the one "
+                f"before ends with {one.high!r}: tasks would be cut; sort or cluster the data "
+                f"by {rows.group!r} first"
+            )
+    unknown = next((group for group in groups if not group.has_statistics), None)
+    if unknown is not None and len(groups) > 1:
+        raise ParquetError(
+            f"{unknown.file}: its footer has no statistics of {rows.task_key!r}; write it "
+            "with statistics, or cluster the data first"
+        )
+
+
+def _cuts(groups: list[RowGroup], partition_rows: int) -> Iterator[int]:
+    """Where partitions begin: in row groups in which a task begins; and the end of all."""
     yield 0
     rows = 0
-    for k, piece in enumerate(pieces):
-        begins = k > 0 and piece.high is not None and piece.high != pieces[k - 1].high
+    for k, group in enumerate(groups):
+        begins = k > 0 and group.high is not None and group.high != groups[k - 1].high
         if rows >= partition_rows and begins:
             yield k
             rows = 0
-        rows += piece.rows
-    yield len(pieces)
+        rows += group.rows
+    yield len(groups)
 
 
-def _places(pieces: list[Piece]) -> tuple[Place, ...]:
+def _places(groups: list[RowGroup]) -> tuple[Place, ...]:
     by_file: dict[str, list[int]] = {}
-    for piece in pieces:
-        by_file.setdefault(piece.file, []).append(piece.number)
+    for group in groups:
+        by_file.setdefault(group.file, []).append(group.number)
     return tuple((file, tuple(numbers)) for file, numbers in by_file.items())
 
 
 def read_partition(
-    rows: ParquetRows, partition: Partition, more: tuple[str, ...] = ()
+    rows: Source, partition: Partition, more: tuple[str, ...] = ()
 ) -> Iterator[tuple[Block, pa.Table]]:
-    """The rows of a partition and no others, whole tasks at a time, with `more` columns as a table.
+    """The rows of a partition and no others, whole tasks at a time.
 
+    Beside each block comes a table of its rows with ids, labels, keys and the columns `more`.
     The inputs of a block are overwritten when the next is read.
     """
-    names = list(dict.fromkeys([rows.group, rows.target, rows.key or rows.group, *more]))
+    names = tuple(dict.fromkeys([rows.group, rows.target, rows.task_key, *more]))
     columns = list(dict.fromkeys([*names, *(rows.features or ())]))
-    X, kept = np.empty((0, rows.n_features), rows.dtype), 0
-    waiting: list[pa.Table] = []
-    for batch in chain(_own(rows, partition, columns), _after(rows, partition, columns)):
-        if batch.num_rows == 0:
-            continue
-        total = kept + batch.num_rows
-        if len(X) < total:
-            X, old = np.empty((total + total // 4, rows.n_features), rows.dtype), X
-            X[:kept] = old[:kept]
-        rows.fill(X[kept:total], batch)
-        table = pa.concat_tables([*waiting, pa.Table.from_batches([batch.select(names)])])
-        block = make_block(X[:total], *rows.labels_and_ids(table))
-        ready = int(block.starts[-1])  # the last may go on
-        if ready:
-            yield part_of(block, 0, len(block.starts) - 1, ready), table.slice(0, ready)
-        kept, waiting = total - ready, [table.slice(ready)]
-        X[:kept] = X[ready:total].copy()
-    if kept:
-        yield make_block(X[:kept], *rows.labels_and_ids(waiting[0])), waiting[0]
+    own, after = _own(rows, partition, columns), _after(rows, partition, columns)
+    found = (Batch(batch) for batch in chain(own, after) if batch.num_rows)
+    buffers = Buffers(rows.n_features, rows.dtype, in_turn=1)
+    return whole_tasks(found, rows.block, buffers, beside=names)
 
 
-def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterator[Any]:
+def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Rows of the partition's row groups but for those of a task that began earlier."""
     begun = partition.low is not None
+    decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
     for place in partition.own:
-        tables = rows.read(*place, columns, rows.batch_rows, whole=WHOLE, threads=False)
-        for batch in batches(tables, rows.batch_rows):
-            if batch.num_rows == 0:
-                continue
-            keys = plain(batch.column(rows.key or rows.group)) if begun else None
+        for batch in batches(rows.read(*place, columns, decoding), rows.batch_rows):
+            keys = _keys(rows, batch) if begun else None
             begun = keys is not None and keys[0].as_py() == partition.low
             if keys is None or not begun:
                 yield batch
@@ -147,13 +134,17 @@ def _own(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterato
             yield batch.filter(pc.fill_null(mine, True))
 
 
-def _after(rows: ParquetRows, partition: Partition, columns: list[str]) -> Iterator[Any]:
+def _after(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The rest of the last task: the first rows of the row groups that follow."""
     for place in partition.after:
-        for batch in batches(rows.read(*place, columns, FEW, whole=0, threads=False), FEW):
-            keys = plain(batch.column(rows.key or rows.group))
-            mine: Any = pc.equal(keys, pa.scalar(partition.high, keys.type))
+        for batch in batches(rows.read(*place, columns, AFTER), AFTER.batch_rows):
+            keys = _keys(rows, batch)
+            mine: Array = pc.equal(keys, pa.scalar(partition.high, keys.type))
             rest = batch.filter(mine)
             yield rest
             if rest.num_rows < batch.num_rows:
                 return
+
+
+def _keys(rows: Source, batch: pa.RecordBatch) -> Array:
+    return stored(plain(batch.column(rows.task_key)))

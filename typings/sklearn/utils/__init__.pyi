@@ -5,6 +5,10 @@ class ClassifierTags:
 class RegressorTags:
     poor_score: bool
 
+class InputTags:
+    sparse: bool
+
 class Tags:
+    input_tags: InputTags
     classifier_tags: ClassifierTags
     regressor_tags: RegressorTags

@@ -1,0 +1,1 @@
+"""What all of the package stands on: compiled kernels, threads, checks and files."""

@@ -1,0 +1,96 @@
+"""Datasets on disk that are read in batches, here or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+
+from headstart._core.checks import cores
+from headstart.cli.progress import progress_bar
+from headstart.estimators import MetaClassifier, MetaRegressor
+from headstart.jobs import JobIndex, adapt_all
+from headstart.parquet import ParquetRows
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+AnyMeta = MetaRegressor | MetaClassifier
+
+
+class Source(NamedTuple):
+    """A dataset as the user named it, and how it is to be worked on."""
+
+    path: Path
+    batch_rows: int | None
+    scheduler: str | None
+    jobs: int | None = None
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether it is read in batches instead of as one table."""
+        return self.path.is_dir() or self.batch_rows is not None or self.scheduler is not None
+
+    def rows(self, group: str, target: str, features: list[str] | None) -> ParquetRows:
+        """Its rows with the columns asked for."""
+        rows = ParquetRows(self.path, group, target, features)
+        return rows if self.batch_rows is None else replace(rows, batch_rows=self.batch_rows)
+
+    def rows_for(self, model: AnyMeta, target: str) -> ParquetRows:
+        """Its rows with the columns that a model was fitted to."""
+        names = [str(name) for name in model.feature_names_in_]
+        return self.rows(str(model.group), target, names)
+
+
+class Workers(NamedTuple):
+    """A client of a Dask cluster, its executor and how many calls it runs at once; else None."""
+
+    client: Client | None = None
+    executor: Executor | None = None
+    threads: int | None = None
+
+
+@contextmanager
+def workers_at(scheduler: str | None) -> Iterator[Workers]:
+    """The cluster at an address, until the job is over; this machine without one."""
+    if scheduler is None:
+        yield Workers()
+        return
+    from headstart.distributed import connect, executor, threads, watching
+
+    client = connect(scheduler)
+    try:
+        with watching(client, "what is finished is kept, and the same command goes on"):
+            yield Workers(client, executor(client), threads(client))
+    finally:
+        client.close(timeout=2)
+
+
+def adapt_dataset(
+    model: AnyMeta,
+    source: Source,
+    target: str,
+    out: Path,
+    *,
+    weights: bool = True,
+    predictions: bool = False,
+    keep: tuple[str, ...] = (),
+) -> JobIndex:
+    """Weights or predictions of all tasks as a dataset in the folder `out`."""
+    rows = source.rows_for(model, target)
+    with progress_bar(Console(stderr=True)) as bar, workers_at(source.scheduler) as workers:
+        job = bar.add_task("adapting", total=rows.n_rows, unit="rows")
+        return adapt_all(
+            *(model, rows, out),
+            weights=weights,
+            predictions=predictions,
+            keep=keep,
+            executor=workers.executor,
+            n_jobs=source.jobs or cores(),
+            callback=lambda done, _: bar.update(job, completed=done),
+        )

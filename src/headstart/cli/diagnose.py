@@ -1,0 +1,46 @@
+"""``headstart diagnose``: whether sharing is worth it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from headstart.cli.console import mistakes, print_line
+from headstart.cli.dataset import workers_at
+from headstart.cli.options import Classify, Data, Features, Group, Scheduler, Target, split_names
+from headstart.cli.progress import progress_bar
+from headstart.cli.tables import are_classes, read_columns, read_table
+from headstart.evaluation.diagnosis import diagnose as compare_ways
+from headstart.evaluation.page import write_diagnosis
+
+
+def diagnose(
+    data: Data,
+    group: Group,
+    target: Target,
+    features: Features = None,
+    classify: Classify = False,
+    shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
+    out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
+    with mistakes():
+        table = read_columns(read_table(data, group), group, target, split_names(features))
+        with progress_bar(Console(stderr=True)) as progress, workers_at(scheduler) as workers:
+            bar = progress.add_task("tasks held out", total=1.0)
+            diagnosis = compare_ways(
+                *(table.X, table.y, table.ids),
+                shots=shots,
+                classify=classify or are_classes(table.y),
+                callback=lambda done: progress.update(bar, completed=done),
+                executor=workers.executor,
+            )
+        if out is not None:
+            write_diagnosis(out, diagnosis, f"{data.name}: {target} by {group}")
+    print_line(str(diagnosis))
+    if out is not None:
+        print_line(f"page: {out}")

@@ -1,0 +1,107 @@
+"""``headstart fit``: a model from a table or a dataset."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from headstart.cli.console import mistakes, print_line
+from headstart.cli.dataset import AnyMeta, Source, workers_at
+from headstart.cli.info import describe
+from headstart.cli.options import (
+    BatchRows,
+    Classify,
+    Data,
+    Features,
+    Group,
+    Scheduler,
+    Target,
+    split_names,
+)
+from headstart.cli.progress import progress_bar
+from headstart.cli.tables import TableError, are_classes, group_sizes, read_columns, read_table
+from headstart.estimators import MetaClassifier, MetaRegressor
+from headstart.parquet import ParquetRows
+from headstart.training import fit_rounds
+
+
+def fit(
+    data: Data,
+    group: Group,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    features: Features = None,
+    classify: Classify = False,
+    loss: Annotated[
+        str, typer.Option(help="squared, absolute, huber, ...; logistic, ...")
+    ] = "auto",
+    metric: Annotated[
+        str, typer.Option(help="What entities may differ in: full, diagonal or isotropic.")
+    ] = "auto",
+    force: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+    batch_rows: BatchRows = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Tasks of a round, with --scheduler.")
+    ] = 256,
+    scheduler: Scheduler = None,
+) -> None:
+    """Learn where entities start, how far they go from there, and every entity's own weights.
+
+    From a folder, with --batch-rows and with --scheduler, only the start: adapt writes weights.
+    """
+    source = Source(data, batch_rows, scheduler)
+    with mistakes():
+        if out.exists() and any(out.iterdir() if out.is_dir() else [out]) and not force:
+            raise TableError(f"{out} exists; give another folder, or --force to replace a model")
+        if source.in_batches:
+            rows = source.rows(group, target, split_names(features))
+            kind = MetaClassifier if classify or are_classes(rows.labels()) else MetaRegressor
+            if scheduler is not None and metric != "auto":
+                raise TableError(
+                    "--metric: on a cluster the paper's bias is learned, which has none; leave it "
+                    "out, or run without --scheduler"
+                )
+            chosen = kind(group=group, loss=loss, metric=metric)
+            model = _fit_in_batches(chosen, rows, scheduler, batch_size, out)
+            model.save(out)
+        else:
+            table = read_columns(read_table(data, group), group, target, split_names(features))
+            kind = MetaClassifier if classify or are_classes(table.y) else MetaRegressor
+            model = kind(group=group, loss=loss, metric=metric)
+            model.fit(table.X.append_column(group, table.ids), table.y)
+            model.save(out)
+            sizes = group_sizes(group, table.ids)
+            if lone := int(np.sum(sizes == 1)):
+                print_line(f"{lone} of {sizes.size} groups have one row: their weights say little")
+    describe(model)
+    print_line(f"model: {out}")
+
+
+def _fit_in_batches(
+    model: AnyMeta, rows: ParquetRows, scheduler: str | None, batch_size: int, out: Path
+) -> AnyMeta:
+    """Learn the start, task by task here or in rounds on a workers."""
+    with progress_bar(Console(stderr=True)) as bar, workers_at(scheduler) as workers:
+        if workers.client is None:
+            job = bar.add_task("learning", total=rows.n_rows, unit="rows")
+            watched = replace(rows, callback=lambda n: bar.update(job, completed=n))
+            return model.fit(watched)
+        job = bar.add_task("learning in rounds", total=None, unit="tasks")
+        # Finished rounds stay there until all are, so that the same command resumes from them.
+        rounds = out.with_name(f".{out.name}.rounds")
+        fitted: AnyMeta = fit_rounds(
+            model,
+            rows,
+            client=workers.client,
+            batch_size=batch_size,
+            folder=rounds,
+            callback=lambda done, total: bar.update(job, completed=done, total=total),
+        )
+    shutil.rmtree(rounds, ignore_errors=True)
+    return fitted

@@ -1,0 +1,33 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path,
+    typer.Argument(help="Parquet, CSV or Arrow; or a folder of Parquet.", show_default=False),
+]
+ModelFolder = Annotated[Path, typer.Argument(help="A folder made by fit.", show_default=False)]
+Group = Annotated[str, typer.Option(help="The column that says whose row it is.")]
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+Features = Annotated[
+    str | None, typer.Option(help="Columns to predict from, with commas; all others if none.")
+]
+Classify = Annotated[bool, typer.Option(help="The target is two classes, though numbers.")]
+ResultsFile = Annotated[Path, typer.Option(help="The file, or for a dataset the folder, to write.")]
+BatchRows = Annotated[
+    int | None, typer.Option(min=1, help="Read Parquet in batches of so many rows.")
+]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Partitions at once; all cores.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Of a Dask cluster to run on, tcp://...; else this machine.")
+]
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """The names in a text with commas; None without a text."""
+    return None if text is None else [name for name in text.split(",") if name]

@@ -1,0 +1,64 @@
+"""``headstart predict``: a prediction for every row of a table or a dataset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from headstart.cli.console import mistakes, print_line
+from headstart.cli.dataset import Source, adapt_dataset
+from headstart.cli.options import (
+    BatchRows,
+    Data,
+    Jobs,
+    ModelFolder,
+    ResultsFile,
+    Scheduler,
+    split_names,
+)
+from headstart.cli.tables import TableError, numbers_of, read_table, write_table
+from headstart.estimators import load_model
+
+
+def predict(
+    model: ModelFolder,
+    data: Data,
+    out: ResultsFile,
+    target: Annotated[
+        str | None,
+        typer.Option(help="For a dataset: every task is adapted to its rows that have it."),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="For a dataset: columns to write too, with commas.")
+    ] = None,
+    batch_rows: BatchRows = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Predict every row: by its entity's own weights, or by the bias if the id is new."""
+    source = Source(data, batch_rows, scheduler, jobs)
+    with mistakes():
+        loaded = load_model(model)
+        if source.in_batches:
+            if target is None:
+                raise TableError(
+                    "--target: a dataset's tasks are adapted to their rows with a label before "
+                    "they are predicted; name the column"
+                )
+            columns = tuple(split_names(keep) or ())
+            index = adapt_dataset(
+                loaded, source, target, out, weights=False, predictions=True, keep=columns
+            )
+            print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
+            return
+        group = str(loaded.group)
+        table = read_table(data, group)
+        X = numbers_of(table, list(loaded.feature_names_in_))
+        ids = table.select([group] if group in table.column_names else [])
+        for column in ids.column_names:
+            X = X.append_column(column, ids[column])
+        predictions = pa.array(loaded.predict(X))
+        write_table(ids.append_column("prediction", predictions), out)
+    print_line(f"{len(X)} predictions: {out}")

@@ -1,0 +1,96 @@
+"""``headstart reproduce``: the paper's experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from headstart._core.checks import cores
+from headstart.cli.console import NOT_DONE, STOPPED, WRONG, console, mistakes, print_line, stop
+from headstart.cli.dataset import workers_at
+from headstart.cli.options import Scheduler, split_names
+from headstart.cli.progress import progress_bar
+from headstart.experiments import EXPERIMENTS, METHODS
+from headstart.experiments.figures import title
+from headstart.experiments.reproduce import Outcome, Request
+from headstart.experiments.reproduce import reproduce as run_experiments
+from headstart.experiments.settings import configured
+from headstart.tasks import ORDERS
+
+
+def reproduce(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help=f"Any of: {', '.join(EXPERIMENTS)}. All if none.")
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Any of: {', '.join(METHODS)}; with commas, or given again."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions of each.")] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Training tasks.")] = None,
+    quick: Annotated[bool, typer.Option(help="A look in about a minute.")] = False,
+    order: Annotated[str, typer.Option(help="stream (the paper) or resample.")] = "stream",
+    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("results"),
+    jobs: Annotated[int | None, typer.Option(min=1, help="Pieces at once; all cores.")] = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """The paper's experiments: curves, figures and a report.
+
+    Started again with the same arguments it goes on from what is finished.
+    """
+    names = _chosen("experiment", experiments, list(EXPERIMENTS))
+    asked = _chosen("method", methods, list(METHODS))
+    if order not in ORDERS:
+        stop(f"--order: expected one of {', '.join(ORDERS)}, found {order}", WRONG)
+    with (
+        mistakes(),
+        workers_at(scheduler) as workers,
+        progress_bar(console) as progress,
+    ):
+        bar = progress.add_task("experiments", total=None)
+        request = Request(
+            [configured(name, seeds, tasks, quick, order) for name in names],
+            asked,
+            out,
+            jobs or workers.threads or cores(),
+            print_line,
+            lambda cost: progress.advance(bar, cost),
+            lambda total: progress.update(bar, total=total),
+            workers.executor,
+        )
+        try:
+            outcome = run_experiments(request)
+        except KeyboardInterrupt:
+            stop(f"stopped; finished pieces are in {out}, the same command goes on", STOPPED)
+        except OSError as error:
+            place = error.filename or out
+            stop(f"{place}: {error.strerror or error}; finished pieces are kept", WRONG)
+    _print_outcome(outcome)
+    print_line(f"report: {out / 'report.html'}")
+    if outcome.not_done:
+        raise typer.Exit(NOT_DONE)
+
+
+def _chosen(what: str, texts: list[str] | None, known: list[str]) -> list[str]:
+    """The names that the user asked for, in the order in which they are known; all if none."""
+    names = [name for text in texts or [] for name in split_names(text) or []] or known
+    for name in names:
+        if name not in known:
+            stop(f"{what}: expected any of {', '.join(known)}, found {name}", WRONG)
+    return [name for name in known if name in names]
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    """A table of the final values, and the verdict on each of the paper's claims."""
+    table = Table("experiment", "method", "tasks", "loss", "accuracy")
+    for name, (experiment, curves) in outcome.results.items():
+        for method, runs in curves.items():
+            hits = f"{runs.accuracy[:, -1].mean():.3f}" if runs.accuracy.shape[1] else ""
+            final = f"{runs.loss[:, -1].mean():.3f}"
+            table.add_row(name, title(method), str(experiment.n_tasks), final, hits)
+    console.print(table)
+    for claim in outcome.claims:
+        print_line(f"{claim.verdict:5}  {claim.experiment}: {claim.statement} ({claim.numbers})")

@@ -1,0 +1,129 @@
+"""Few-shot evaluation: hold out whole tasks, adapt to their first k rows, score the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+
+from headstart._core.checks import check_choice, check_count, check_generator
+from headstart.estimators.inputs import Labels
+from headstart.estimators.meta import Meta
+from headstart.evaluation.curve import FewShotCurve
+from headstart.evaluation.held_out import ERRORS, Plan, Score, held_out_curve, read_tasks
+from headstart.evaluation.ways import adapted, fitted_alone, pooled
+
+WAYS: dict[str, Callable[..., Iterator[Labels]]] = {
+    "adapt": adapted,
+    "independent": fitted_alone,
+    "pooled": pooled,
+}
+
+
+def few_shot_curve(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    groups: Any = None,
+    *,
+    shots: Sequence[int] = (0, 1, 2, 4, 8),
+    how: str | None = None,
+    error: str | Score | None = None,
+    group: str | int | None = None,
+    folds: int = 5,
+    repeats: int = 1,
+    shuffle: bool = False,
+    random_state: object = 0,
+) -> FewShotCurve:
+    """How well an estimator does on new tasks after k of their rows, for several k.
+
+    Tasks are dealt into folds; each fold is held out once, the estimator fitted on the
+    others, adapted to the first k rows of every held-out task and scored on its rows after
+    the largest k, so that all k are judged by the same rows. Tasks without such rows are
+    only learned from.
+
+    Parameters
+    ----------
+    estimator : MetaRegressor, MetaClassifier, or any scikit-learn estimator
+        A clone is fitted.
+    X, y, groups
+        As in `MetaRegressor.fit`; arrays or data frames of numbers.
+    shots : sequence of int
+        Numbers of rows to adapt to.
+    how : {"adapt", "independent", "pooled"}, optional
+        Adapt the fitted model; fit a clone to the k rows alone (which cannot be done with
+        none); or fit one clone to the rows of all tasks that are not held out. The first by
+        default, which needs an estimator with `adapt`.
+    error : {"absolute", "squared", "zero_one"} or function of (y, prediction), optional
+        Absolute errors for regressors and wrong labels for classifiers by default.
+    group : str or int, optional
+        The column of X that holds the ids; that of the estimator by default.
+    folds, repeats : int
+        Held-out parts, and how often tasks are dealt anew; a task's errors are averaged.
+    shuffle : bool
+        Draw the k rows at random instead of taking the first.
+    random_state : None, int or numpy.random.Generator
+
+    Returns
+    -------
+    FewShotCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from headstart import MetaRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(100), 12), rng.standard_normal((1200, 3))
+    >>> w = rng.normal([4.0, -2.0, 1.0], 0.5, (100, 3))
+    >>> y = np.sum(X * w[ids], axis=1) + 0.3 * rng.standard_normal(1200)
+    >>> few_shot_curve(MetaRegressor(), X, y, ids, shots=[0, 8])
+    FewShotCurve(100 tasks; 0: 0.686 ± 0.065, 8: 0.279 ± 0.02)
+    """
+    counts = tuple(sorted({check_count("shots", k, at_least=0) for k in shots}))
+    way = "adapt" if how is None else check_choice("how", how, list(WAYS))
+    if way == "adapt" and not isinstance(estimator, Meta):
+        raise TypeError(
+            f"estimator: {type(estimator).__name__} cannot adapt; say how='independent' "
+            "(fitted to each task's rows) or how='pooled' (to all tasks together)"
+        )
+    column = group if group is not None else getattr(estimator, "group", None)
+    tasks, classes = read_tasks(X, y, groups, column, binary=isinstance(estimator, ClassifierMixin))
+    plan = Plan(
+        counts,
+        check_count("folds", folds, at_least=2),
+        check_count("repeats", repeats),
+        shuffle,
+    )
+    return held_out_curve(
+        partial(WAYS[way], estimator, classes),
+        tasks,
+        _judge(error, classes.size > 0),
+        plan,
+        check_generator(random_state),
+    )
+
+
+def few_shot_score(
+    estimator: Any, X: Any, y: ArrayLike, groups: Any = None, *, shots: int = 8, **options: Any
+) -> float:
+    """Mean error on new tasks after `shots` of their rows; options as in `few_shot_curve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from headstart import MetaRegressor
+    >>> X, ids = np.ones((60, 1)), np.repeat(np.arange(20), 3)
+    >>> print(round(few_shot_score(MetaRegressor(), X, 5.0 * X[:, 0], ids, shots=1), 1))
+    0.0
+    """
+    return float(few_shot_curve(estimator, X, y, groups, shots=[shots], **options).mean[0])
+
+
+def _judge(error: str | Score | None, binary: bool) -> Score:
+    if callable(error):
+        return error
+    name = ("zero_one" if binary else "absolute") if error is None else error
+    return ERRORS[check_choice("error", name, list(ERRORS), "or a function")]

@@ -1,0 +1,301 @@
+r"""Learning the prior from what tasks have shown.
+
+The likelihood of all rows, or for other losses than the squared one its lower bound, is raised
+by passes over the tasks (`posterior`), each followed by a step of the starts, the covariance and
+the noise. Sums over tasks are all it needs, so order does not matter. A task's start is
+:math:`B\varphi(s)`, with :math:`\varphi = (1, s)` and s what is known of the task; with nothing
+known B is the bias h. Classes that a line divides are the likelier the larger the weights:
+there, starts are themselves taken to be spread around 0, widely.
+
+A diagonal covariance is shrunk to the best isotropic one, a full covariance to that diagonal one:
+with :math:`\nu` tasks added that were info whole and are spread as the simpler D, it is
+:math:`(1-\rho)C + \rho D` with :math:`\rho = \nu/(\nu + T)`. Shrinking a full covariance to its
+own diagonal instead has no likelihood to rise, and where rows tell little of a task, the scale
+may run away.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._core.blas import one_blas_thread
+from headstart._core.checks import Vector
+from headstart.inner.posterior.passes import (
+    AnyEvidence,
+    Plan,
+    first_moments,
+    plan,
+    take_pass,
+)
+from headstart.inner.posterior.sparse import SparseEvidence
+from headstart.inner.posterior.state import Moments, Start
+from headstart.losses import Loss
+from headstart.meta.prior.accelerate import Step, climb
+from headstart.meta.prior.pooled import pooled_starts, without_starts
+from headstart.meta.prior.shapes import Diagonal, Factored, Full, Shape
+
+Matrix = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LEAST_NOISE = 1e-10  # of the labels' mean square
+FLOOR = 1e-8  # of a variance, as a share of the largest and of what rows can tell
+MARGINS = 10.0  # how large starts are, and how far tasks go at most, where labels are -1 and +1
+NEGLIGIBLE = 0.01  # a gain for each number that is learned: chance alone makes one of 1/2
+SIDE_RIDGE = 1e-6  # what is known of tasks has mean squares 1
+
+
+class Learned(NamedTuple):
+    """A prior in standard units, how it was reached, and the moments of all rows under it."""
+
+    start: Start
+    n_iter: int
+    converged: bool
+    moments: Moments
+
+
+class Learning:
+    """The map from one prior to the next, and the coordinates in which priors are mixed.
+
+    Coordinates are the starts in units of the first standard deviations, those of the
+    covariance's shape, and the logarithm of the noise: none has a unit.
+    """
+
+    def __init__(self, e: AnyEvidence, loss: Loss, shape: Shape, n_jobs: int = 1) -> None:
+        self.e, self.loss, self.n_jobs = e, loss, n_jobs
+        self.k, self.r = e.width, e.side.shape[1]
+        self.T, self.N = e.n_tasks, e.n_rows
+        self.way: Plan = plan(e)
+        self.S = e.side.T @ e.side / self.T
+        ridge = np.full(self.r, SIDE_RIDGE)
+        ridge[0] = 0.0
+        self.inverse = np.linalg.inv(self.S + np.diag(ridge))
+        self.longest, self.last_step = 1.0, np.zeros((self.k, self.r))
+        self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
+        self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
+        effects, self.variance, noise, self.least_noise = first_guess(e, loss)
+        self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
+        self.unit, self._guess = math.sqrt(self.variance), (effects, noise)
+        self.begin_with(shape)
+        self.moments = first_moments(e, self.prior(self.first)[0], loss)
+
+    def begin_with(self, shape: Shape) -> None:
+        """Begin at the first guess, in this shape."""
+        self.shape, (effects, noise) = shape, self._guess
+        variances = np.full(self.k, self.variance)
+        coordinates = shape.coordinates(variances, np.empty((0, 0)))
+        self._set_least(variances, noise)
+        self.first = self._point(effects, coordinates, noise)
+
+    def go_on(self, found: Learned, shape: Shape) -> None:
+        """Begin again at what was found, with another shape."""
+        start = found.start
+        self.shape, self.moments = shape, found.moments
+        coordinates = shape.coordinates(start.variances, start.covariance)
+        self._set_least(start.variances, start.noise)
+        self.first = self._point(start.effects, coordinates, start.noise)
+
+    def _set_least(self, variances: Vector, noise: float) -> None:
+        """How small a variance may be, until the shape changes.
+
+        The bound stays while the prior moves: with one that follows it, variances at the bound
+        would pull at all others, and no step would be sure to raise the likelihood.
+        """
+        rows_tell = self._variance_of(noise) * self.T / self.N
+        self.least = FLOOR * max(float(variances.max()), rows_tell)
+
+    def _variance_of(self, noise: float) -> float:
+        return 1.0 if self.loss.binary else self.loss.noise_variance(noise)
+
+    def _point(self, effects: Matrix, coordinates: Vector, noise: float) -> Vector:
+        return np.concatenate([effects.ravel() / self.unit, coordinates, [math.log(noise)]])
+
+    def prior(self, point: Vector, *, precise: bool | None = None) -> tuple[Start, Factored]:
+        """The prior at a point; with its precision where tasks or the caller need it."""
+        cut = self.k * self.r
+        effects = self.unit * point[:cut].reshape(self.k, self.r)
+        noise = max(math.exp(min(point[-1], 600.0)), self.least_noise)
+        noise = 1.0 if self.loss.binary else noise
+        most = MARGINS**2 if self.loss.binary else math.inf
+        sigma = self.shape.covariance(point[cut:-1], self.least, most)
+        needed = bool(self.way.dense) if precise is None else precise
+        precision = self.shape.precision(sigma) if needed else np.empty(0)
+        whole = sigma.covariance
+        start = Start(effects, sigma.variances, whole, precision, sigma.log_det, noise)
+        return start, sigma
+
+    def take(self, point: Vector, before: Moments) -> Step:
+        """One pass and one step.
+
+        Where quadratic forms are not bounds, no likelihood is sure to rise: a point is the better
+        the less a step from it promises.
+        """
+        start, sigma = self.prior(point)
+        now = before.copy()
+        sums = take_pass(self.e, self.way, start, self.loss, now, self.n_jobs)
+        b, T, shape = start.noise, self.T, self.shape
+        V, F = shape.inward(sigma, sums.V / T, sums.F / T)
+        gone, _ = shape.inward(sigma, sums.D / T, sums.F)
+        info = shape.told(V)
+        if not self.loss.binary:
+            lost = sums.at_start / b - sums.fit + T * (shape.trace(info) - shape.trace(gone))
+            mean = 0.5 * b * lost / self.N
+            b = self.least_noise
+            if mean > self.least_loss:
+                b = max(self.loss.fit_noise(mean), b)
+        moved = F @ self.inverse - self.ridge * shape.inner(sigma, start.effects)
+        if self.still:
+            moved = np.zeros_like(F)
+        gone = gone - shape.outer(moved, F - 0.5 * moved @ self.S)  # about the new starts
+        step = shape.outward(sigma, info, moved, self.ridge)
+        effects = start.effects + (self._shortened(step) if self.loss.binary else step)
+        image = self._point(effects, shape.step(sigma, info, gone), b)
+        if not self.loss.bounded:
+            promised = shape.promise(sigma, info, gone) + shape.norm(info, moved)
+            left = T * min(promised, float(np.mean(np.square(image - point))))
+            return Step(point, image, None, -left, left, now)
+
+        def sure() -> Vector:
+            effects = start.effects + shape.outward(sigma, shape.told(0.0 * V), moved, self.ridge)
+            return self._point(effects, shape.plain_step(sigma, info, gone), b)
+
+        value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(sigma)
+        value -= 0.5 * T * self.ridge * float(np.square(start.effects).sum())
+        return Step(point, image, sure, value, 0.0, now)
+
+    def _shortened(self, step: Matrix) -> Matrix:
+        """A step of the starts that is not too long, and shorter where steps turn back.
+
+        Rows far on their side of the margin tell next to nothing, and steps from them are wild.
+        """
+        turned = float(np.sum(step * self.last_step)) < 0.0
+        self.longest = 0.5 * self.longest if turned else min(1.25 * self.longest, 1.0)
+        self.last_step = step * min(1.0, self.longest / max(float(np.abs(step).max()), 1e-300))
+        return self.last_step
+
+    def climb(self, tol: float, max_iter: int) -> Learned:
+        """Take steps until the likelihood has settled."""
+        step, n_iter, converged = climb(self.take, self.first, self.moments, tol * self.T, max_iter)
+        start, _ = self.prior(step.point, precise=not self.way.sparse)
+        return Learned(start, n_iter, converged, step.state)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is learned of a covariance, and when learning ends; as in `learn_prior`, checked."""
+
+    metric: str
+    shrink: float | None
+    tol: float
+    max_iter: int
+    n_jobs: int = 1
+
+    def first_shape(self, level: bool) -> Diagonal:
+        """The simplest shape: one variance for all columns, and with `level` one for the ones."""
+        return Diagonal(same=True, level=level and self.metric != "isotropic")
+
+
+def learn(
+    e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None = None, *, level: bool = False
+) -> Learned:
+    """The prior under which the rows are most likely, in that metric.
+
+    A shape that is shrunk begins where the simpler one it is shrunk to has ended. With `few`, all
+    that is learned from these tasks alone, and only the last from all of them: there is not far to
+    go from there, and passes over few tasks cost little. With many tasks the likelihood tells what
+    no longer matters; a gain far below that of chance is enough. With `level` the last column is
+    that of ones: how far levels differ says nothing of slopes, which are not shrunk to it.
+    """
+    with one_blas_thread():
+        if isinstance(e, SparseEvidence):
+            return _learn_sparse(e, loss, aim, level)
+        first = aim.first_shape(level)
+        begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
+        found, shape = _in_stages(begin, aim)
+        if few is None:
+            return found
+        learning = Learning(e, loss, shape, aim.n_jobs)
+        if aim.shrink is None and shape.shrink > 0.0:
+            shape.shrink = _share(type(shape), learning.k, learning.T)
+        moments = first_moments(e, found.start, loss)
+        learning.go_on(found._replace(moments=moments), shape)
+        enough = max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
+        more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
+        return more._replace(n_iter=found.n_iter + more.n_iter)
+
+
+def _learn_sparse(e: SparseEvidence, loss: Loss, aim: Aim, level: bool) -> Learned:
+    """The starts from pooled rows, the rest as usual: labels that are numbers by what is left."""
+    left = e if loss.binary else without_starts(e, loss)
+    found, _ = _in_stages(Learning(left, loss, aim.first_shape(level), aim.n_jobs), aim)
+    if loss.binary:
+        return found
+    return found._replace(start=found.start._replace(effects=pooled_starts(e, loss)[:, None]))
+
+
+def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
+    """What is learned in one shape after the other, and the last of these."""
+    stages: list[type[Diagonal | Full]] = [Diagonal, Full] if aim.metric == "full" else [Diagonal]
+    shrink, tol, max_iter = aim.shrink, aim.tol, aim.max_iter
+    if aim.metric == "isotropic":
+        return learning.climb(tol, max_iter), learning.shape
+    if shrink == 0.0:
+        learning.begin_with(stages[-1]())
+        return learning.climb(tol, max_iter), learning.shape
+    found = learning.climb(tol, max(max_iter - len(stages), 1))
+    for number, stage in enumerate(stages, 1):
+        share = _share(stage, learning.k, learning.T)
+        if shrink is not None:
+            share = shrink / (1.0 - shrink) if stage is stages[-1] else 0.0
+        learning.go_on(found, stage(share, found.start.variances))
+        passes = max_iter - found.n_iter - (len(stages) - number)
+        more = learning.climb(tol, max(passes, 1))
+        found = more._replace(n_iter=found.n_iter + more.n_iter)
+    return found, learning.shape
+
+
+def _share(shape: type[Diagonal | Full], k: int, T: int) -> float:
+    """Tasks that shrinking adds, over those there are.
+
+    They make up for what there is more to learn: nothing tells variances, let alone covariances,
+    of more columns than there are tasks.
+    """
+    return (2.0 if shape is Full else 0.25) * k * (1.0 + k / T) / T
+
+
+def first_guess(e: AnyEvidence, loss: Loss) -> tuple[Matrix, float, float, float]:
+    """Starts from all rows pooled; half of what they leave goes to the tasks, half to the noise.
+
+    Gives the starts, the variance of every weight, the noise, and the least noise there may be.
+    """
+    N, effects = e.n_rows, np.zeros((e.width, e.side.shape[1]))
+    if isinstance(e, SparseEvidence):
+        return _sparse_guess(e, loss)
+    if loss.binary:  # as the logistic loss is at margin 0: omega 1/4 and tau 2 y
+        effects[:, 0], _, _ = e.pooled(2.0)
+        return effects, 1.0 / e.norm, 1.0, 1.0
+    effects[:, 0], squares, unexplained = e.pooled(1.0)
+    square = squares / N or 1.0  # labels that are all 0 have no unit
+    left = max(unexplained / N, LEAST_NOISE * square)
+    least = _noise_of(loss, LEAST_NOISE * square)
+    return effects, 0.5 * left / e.norm, _noise_of(loss, 0.5 * left), least
+
+
+def _sparse_guess(e: SparseEvidence, loss: Loss) -> tuple[Matrix, float, float, float]:
+    """The same for sparse rows, whose labels have the start taken off if they are numbers."""
+    if loss.binary:
+        return pooled_starts(e, loss)[:, None], 1.0 / e.norm, 1.0, 1.0
+    square = float(e.weight @ np.square(e.y)) / e.n_rows or 1.0
+    guess = 0.5 * square / e.norm, _noise_of(loss, 0.5 * square)
+    return np.zeros((e.width, 1)), *guess, _noise_of(loss, LEAST_NOISE * square)
+
+
+def _noise_of(loss: Loss, variance: float) -> float:
+    """The noise under which rows lose as much as normal residuals of this variance do."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
+    mean = shares @ loss.value(math.sqrt(variance) * nodes, 0.0) / shares.sum()
+    return loss.fit_noise(max(float(mean), 1e-300))

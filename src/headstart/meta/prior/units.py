@@ -1,0 +1,80 @@
+"""A prior's numbers: from the users' units to standard ones and back, and what users may give."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import diags_array
+
+from headstart._core.checks import Vector, as_floats, check_number
+from headstart.inner.posterior import Start, packed
+from headstart.tasks.columns import Columns
+
+Matrix = NDArray[np.float64]
+
+METRICS = ["isotropic", "diagonal", "full"]
+WIDE = 1 << 13  # columns from which a diagonal covariance is kept as a sparse matrix
+
+
+def covariance_of(start: Start, columns: Columns) -> Matrix:
+    """The covariance in the users' units; sparse where it is diagonal and very large."""
+    if len(start.covariance):
+        return columns.covariance(start.covariance)
+    if columns.width <= WIDE or columns.centre.any():
+        return columns.covariance(np.diag(start.variances))
+    diagonal = diags_array(columns.variances(start.variances), format="csr")
+    return cast(Matrix, diagonal)  # it multiplies and is indexed as a matrix is
+
+
+def standard_start(
+    h: Vector, G: Matrix | None, covariance: Matrix, noise: float, columns: Columns
+) -> Start:
+    """A prior in the units of its columns, as kernels see it."""
+    effects = np.empty((h.size, 1 if G is None else 1 + G.shape[1]))
+    effects[:, 0] = columns.standard(h)
+    if G is not None:
+        effects[:, 1:] = columns.standard((h[:, None] + G).T).T - effects[:, :1]
+    sigma = columns.standard_covariance(covariance)
+    variances = np.diag(sigma).copy()
+    if np.count_nonzero(sigma) == variances.size:
+        precision = packed(np.diag(1.0 / variances))
+        log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
+    else:
+        values, Q = np.linalg.eigh(sigma)
+        if values[0] <= 0.0:
+            raise ValueError("covariance: expected a positive definite matrix")
+        precision, log_det = packed((Q / values) @ Q.T), float(np.log(values).sum())
+    return Start(effects, variances, sigma, precision, log_det, noise)
+
+
+def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
+    """What is known of tasks, a row of numbers for each."""
+    table = np.asarray(side)
+    if table.ndim == 1 and count == 1:
+        table = table[None]
+    if table.ndim not in (1, 2) or len(table) != count or table.size == 0:
+        raise ValueError(
+            f"side: expected a row of numbers for each of {count} tasks, found shape {table.shape}"
+        )
+    side = as_floats("side", table.reshape(count, -1), 2)
+    if width is not None and side.shape[1] != width:
+        raise ValueError(f"side: expected {width} numbers for each task, found {side.shape[1]}")
+    return side.astype(np.float64)
+
+
+def as_covariance(value: ArrayLike, k: int) -> Matrix:
+    """A number, a diagonal or a matrix that users give as a covariance, as a matrix."""
+    found = np.asarray(value)
+    if found.ndim == 0:
+        found = np.full(k, check_number("covariance", value, above=0.0))
+    floats = as_floats("covariance", found, found.ndim).astype(np.float64)
+    matrix = np.diag(floats) if floats.ndim == 1 else floats
+    if matrix.shape != (k, k):
+        raise ValueError(f"covariance: expected shape ({k}, {k}), found {found.shape}")
+    if np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
+        raise ValueError("covariance: expected a symmetric matrix")
+    if not (np.diag(matrix) > 0.0).all():
+        raise ValueError("covariance: expected a positive definite matrix")
+    return matrix

@@ -1,0 +1,226 @@
+r"""Meta-training in synchronous rounds, over partitions that stay where they were loaded.
+
+Each round takes the next tasks of every partition, about `batch_size` in all, sums their
+meta-gradients at one bias, and makes one step against their mean: Algorithm 2 with minibatches.
+The mean of the tasks' :math:`\epsilon`-subgradients is an :math:`\bar\epsilon`-subgradient of
+their mean objective, so the paper's guarantee holds with the number of rounds in the place of
+the number of tasks. It is another algorithm than one task at a time: fewer, less noisy steps.
+
+Sums are added in the order of the partitions, whoever computed them and whenever: the same
+partitions give the same bits.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from headstart._core.checks import FloatArray, Vector, check_count, check_number
+from headstart._core.files import write_aside
+from headstart.inner import get_inner, sum_gradients
+from headstart.losses import Loss, Objective, get_loss
+from headstart.meta.bias import BiasState, start_bias
+from headstart.parquet import Block, ParquetError, ParquetRows, Partition, read_partition
+from headstart.parquet.columns import as_ids
+from headstart.tasks import TaskSet
+
+SAVE_EVERY = 16  # rounds
+
+Bounds = list[tuple[int, int]]  # by partition: the first task, and the one after the last
+
+
+class RoundSettings(NamedTuple):
+    """Parameters of the rounds.
+
+    Attributes
+    ----------
+    reg, step, loss : as in `learn_bias`
+    batch_size : tasks of a round; at least one of each partition
+    """
+
+    reg: float
+    step: float
+    loss: str | Loss = "absolute"
+    batch_size: int = 256
+
+
+class Loading(NamedTuple):
+    """How partitions are loaded.
+
+    Attributes
+    ----------
+    rows : the dataset, with each task's rows together
+    constant : value of a column beside the features, whose weight is the intercept; 0 for none
+    offset : is taken off the labels
+    classes : the two labels of a classification, which become -1 and +1
+    """
+
+    rows: ParquetRows
+    constant: float = 0.0
+    offset: float = 0.0
+    classes: tuple[object, ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns, the constant one included."""
+        return self.rows.n_features + (self.constant > 0.0)
+
+    def load(self, partition: Partition) -> TaskSet:
+        """The tasks of one partition, in memory."""
+        parts = [self._tasks(block) for block, _ in read_partition(self.rows, partition)]
+        offsets = np.cumsum([0, *(size for part in parts for size in part.sizes)])
+        ids = np.concatenate([part.ids for part in parts]) if parts else np.empty(0)
+        X = np.concatenate([part.X for part in parts])
+        return TaskSet(X, np.concatenate([part.y for part in parts]), offsets, ids)
+
+    def _tasks(self, block: Block) -> TaskSet:
+        if block.missing.any() or block.unlabelled.any():
+            column = self.rows.group if block.missing.any() else self.rows.target
+            raise ParquetError(
+                f"{self.rows.path}: column {column!r}: a value is missing; rounds need an id and a "
+                "label in every row"
+            )
+        y = np.where(block.y == self.classes[1], 1.0, -1.0) if self.classes else block.y
+        X = self.with_constant(block.X)
+        labels = (np.asarray(y, np.float64) - self.offset).astype(X.dtype)
+        cuts = np.append(block.starts, len(y)).astype(np.int64)
+        return TaskSet(X, labels, cuts, as_ids(block.ids))
+
+    def with_constant(self, X: FloatArray) -> FloatArray:
+        """A copy of inputs with the constant column, if there is one."""
+        wide: FloatArray = np.empty((len(X), self.n_features), X.dtype)
+        wide[:, : self.rows.n_features] = X
+        wide[:, self.rows.n_features :] = self.constant
+        return wide
+
+
+class Parts(Protocol):
+    """Loaded partitions, wherever they are."""
+
+    def sizes(self) -> list[int]:
+        """Number of tasks of each."""
+
+    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
+        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
+
+
+class LocalParts:
+    """Partitions in the memory of this process."""
+
+    def __init__(self, parts: list[TaskSet], executor: Executor | None = None) -> None:
+        self._parts = parts
+        self._map: Callable[..., Iterator[Vector]] = map if executor is None else executor.map
+
+    def sizes(self) -> list[int]:
+        """Number of tasks of each."""
+        return [len(part) for part in self._parts]
+
+    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
+        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
+        return list(self._map(lambda part, b: sum_part(part, h, b, objective), self._parts, bounds))
+
+
+def sum_part(tasks: TaskSet, h: Vector, bounds: tuple[int, int], objective: Objective) -> Vector:
+    """The sum of the meta-gradients at h of the tasks between these bounds."""
+    rows, total = tasks.rows(), np.zeros(h.size)
+    work = get_inner("sgd").work(rows, objective, h.size, total[:0])
+    sum_gradients(rows, objective, work, *bounds, h, np.zeros(h.size), total)
+    return total
+
+
+def round_bounds(sizes: list[int], batch_size: int, number: int) -> Bounds:
+    """Which tasks of each partition round `number` takes; none of one that is used up."""
+    count = len(sizes)
+    shares = [batch_size // count + (k < batch_size % count) for k in range(count)]
+    return [
+        (min(number * share, size), min((number + 1) * share, size))
+        for share, size in zip(shares, sizes, strict=True)
+    ]
+
+
+def learn_rounds(
+    parts: Parts,
+    n_features: int,
+    settings: RoundSettings,
+    *,
+    folder: Path | None = None,
+    job: str = "",
+    callback: Callable[[int, int], object] | None = None,
+) -> BiasState:
+    """Algorithm 2 with minibatches over partitions; resumes from the round saved in `folder`.
+
+    Parameters
+    ----------
+    parts : Parts
+        Loaded partitions.
+    n_features : int
+    settings : RoundSettings
+    folder : Path, optional
+        Where to save the state from time to time.
+    job : str
+        What the rounds are about: a saved state is used only by the same job.
+    callback : function of two numbers, optional
+        Called after every round with the tasks done and the tasks there are.
+    """
+    objective = get_loss(settings.loss).regularised(settings.reg)
+    rate = check_number("step", settings.step, at_least=0.0)
+    sizes = parts.sizes()
+    batch = max(check_count("batch_size", settings.batch_size), len(sizes))
+    identity = f"{job} {sizes} {objective} {rate} {batch}".encode()
+    saved = _SavedRound(folder, blake2b(identity, digest_size=12).hexdigest())
+    state = saved.load() or start_bias(n_features)
+    while True:
+        bounds = round_bounds(sizes, batch, state.steps)
+        count = sum(last - first for first, last in bounds)
+        if count == 0:
+            break
+        gradient = np.zeros(n_features)
+        for part in parts.sums(state.last, bounds, objective):
+            gradient += part
+        h = state.last - rate / count * gradient
+        state = BiasState(h, state.total + h, state.steps + 1)
+        if not np.isfinite(h).all():
+            raise ValueError(f"step: the bias grew beyond all numbers with step {rate:g}")
+        if state.steps % SAVE_EVERY == 0:
+            saved.save(state)
+        if callback is not None:
+            callback(sum(last for _, last in bounds), sum(sizes))
+    saved.save(state)
+    return state
+
+
+class _SavedRound:
+    """The last saved round, in a file."""
+
+    def __init__(self, folder: Path | None, job: str) -> None:
+        self.path, self.job = None if folder is None else folder / "rounds.npz", job
+
+    def save(self, state: BiasState) -> None:
+        if self.path is None:
+            return
+        last, total, steps = state
+        write_aside(
+            self.path,
+            lambda aside: np.savez(
+                aside, last=last, total=total, steps=np.array(steps), job=np.array(self.job)
+            ),
+        )
+
+    def load(self) -> BiasState | None:
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                if str(file["job"]) == self.job:
+                    return BiasState(file["last"], file["total"], int(file["steps"]))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ParquetError(f"{self.path}: is damaged ({error}); remove it") from None
+        raise ParquetError(
+            f"{self.path}: belongs to another job; remove it, or give another folder"
+        )

@@ -1,0 +1,130 @@
+"""Tables of open tasks and of entities: a row for each, and room for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from headstart._core.checks import FloatArray
+from headstart.online.bias import NEW, Counts, Matrix, checked
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class OpenTasks(NamedTuple):
+    """Tasks that have not given their meta-gradient: a slot for each.
+
+    Attributes
+    ----------
+    h, pulls : the bias it opened with, and the sum of its subgradients
+    rows, entity : number of rows, and whose they are
+    order, born : number among all tasks opened, and meta-steps before that
+    """
+
+    h: Matrix
+    pulls: Matrix
+    rows: Counts
+    entity: Counts
+    order: Counts
+    born: Counts
+
+    @classmethod
+    def room(cls, width: int, slots: int = 0) -> OpenTasks:
+        """Room for so many tasks, which costs no memory until it is used."""
+        return cls(*np.zeros((2, slots, width)), *np.zeros((4, slots), np.int64))
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, width: int, n_open: int, slot: Counts) -> OpenTasks:
+        """The tasks saved under ``open_``; `slot` is that of the entities, which they must fit."""
+        vectors = (
+            _writable(checked(arrays, f"open_{name}", (n_open, width), np.float64))
+            for name in ("h", "pulls")
+        )
+        numbers = (
+            _writable(checked(arrays, f"open_{name}", (n_open,), np.int64))
+            for name in ("rows", "entity", "order", "born")
+        )
+        tasks = cls(*vectors, *numbers)
+        whose = tasks.entity
+        if n_open and not (whose.min() >= 0 and whose.max() < slot.size):
+            raise ValueError("open_entity: expected positions of entities")
+        if np.any(slot[whose] != np.arange(n_open)) or np.count_nonzero(slot >= 0) != n_open:
+            raise ValueError("own_slot: expected the places of the open tasks")
+        return tasks
+
+    def with_room(self, n_open: int, more: int) -> OpenTasks:
+        """These tasks with room for so many more than are open."""
+        if n_open + more <= len(self.rows):
+            return self
+        grown = OpenTasks.room(self.h.shape[1], 2 * (n_open + more))
+        for new, old in zip(grown, self, strict=True):
+            new[:n_open] = old[:n_open]
+        return grown
+
+    def by_opening(self, n_open: int) -> Counts:
+        """The entities whose tasks are open, the first opened first."""
+        return self.entity[np.argsort(self.order[:n_open])]
+
+
+class Entities(NamedTuple):
+    """Own weights in progress, a row for each entity; `starts` may have one row for all.
+
+    Weights, pulls and starts of an entity are written when its first row comes.
+
+    Attributes
+    ----------
+    weights : own weights
+    pulls, starts : the sum of subgradients, and the bias it began with; no rows where weights
+        are exact solutions, which have no way that led to them
+    rows : number of rows seen
+    slot : where its open task is, or `NEW` or `CLOSED`
+    """
+
+    weights: FloatArray
+    pulls: FloatArray
+    starts: FloatArray
+    rows: Counts
+    slot: Counts
+
+    @classmethod
+    def room(cls, width: int, dtype: DTypeLike, count: int, *, exact: bool = False) -> Entities:
+        """Room for so many entities."""
+        weights = np.empty((count, width), dtype)
+        pulls, starts = (np.empty((0 if exact else count, width), dtype) for _ in range(2))
+        return cls(weights, pulls, starts, np.zeros(count, np.int64), np.full(count, NEW))
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, width: int, count: int, *, exact: bool) -> Entities:
+        """The entities saved under ``own_``."""
+        kind = np.float32 if arrays["own_weights"].dtype == np.float32 else np.float64
+        ways = 0 if exact else count
+        starts = 1 if len(arrays["own_starts"]) == 1 else ways
+        sizes = {"weights": count, "pulls": ways, "starts": starts}
+        vectors = (
+            _writable(checked(arrays, f"own_{name}", (size, width), kind))
+            for name, size in sizes.items()
+        )
+        numbers = (
+            _writable(checked(arrays, f"own_{name}", (count,), np.int64))
+            for name in ("rows", "slot")
+        )
+        return cls(*vectors, *numbers)
+
+    def with_room(self, count: int) -> Entities:
+        """These entities, each with a start of its own, and room for so many."""
+        room = len(self.rows)
+        if count <= room == len(self.starts):
+            return self
+        growth = 4 if room < 1 << 16 else 2  # room costs no memory until it is used
+        more = max(count, growth * room) if count > room else room
+        grown = Entities.room(self.weights.shape[1], self.weights.dtype, more)
+        for new, old in zip(grown, self, strict=True):
+            new[:room] = old
+        return grown
+
+
+def _writable(array: NDArray[Any]) -> NDArray[Any]:
+    return array if array.flags.writeable else array.copy()

@@ -1,0 +1,240 @@
+"""A Parquet dataset on disk: its columns and row groups, and how rows are read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from headstart._core.checks import FloatArray, check_count
+from headstart.parquet.blocks import Batch, Block, make_block
+from headstart.parquet.columns import INDEX, Array, is_numeric, plain, stored, to_float64
+from headstart.parquet.files import (
+    Decoding,
+    ParquetError,
+    batches,
+    read_ahead,
+    read_file,
+    unreadable,
+)
+from headstart.parquet.footers import RowGroup, check_columns, read_row_groups
+from headstart.parquet.interleave import interleave
+
+MOST_BATCHES = 16  # of a row group that is decoded at once, when one reads for all
+
+# Without buffers for whole files, which are slower here and take ten times the memory.
+FORMAT = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False)
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a dataset and the meaning of its columns; see `ParquetRows`."""
+
+    path: str | Path
+    group: str
+    target: str
+    features: Sequence[str] | None = None
+    batch_rows: int = 1 << 16
+    key: str | None = None
+    callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_count("batch_rows", self.batch_rows)
+        names = self.features
+        if names is None:
+            taken = (self.group, self.target, self.key)
+            names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
+        object.__setattr__(self, "features", tuple(names))
+        for name in self.columns:
+            if name not in self.schema.names:
+                known = ", ".join(map(repr, self.schema.names))
+                raise ParquetError(f"{self.path}: there is no column {name!r}; it has {known}")
+        if not names:
+            raise ParquetError(
+                f"{self.path}: expected a column beside {self.group!r} and {self.target!r}"
+            )
+        for name in names:
+            kind = self.schema.field(name).type
+            if not is_numeric(kind):
+                raise ParquetError(
+                    f"{self.path}: column {name!r}: expected numbers, found {kind}; leave it out "
+                    "of the features, or turn it into numbers first"
+                )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
+        return type(self), fields
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The dataset as Arrow sees it."""
+        path = Path(self.path)
+        if not path.exists():
+            raise ParquetError(f"{path}: there is no such file or folder")
+        try:
+            found = ds.dataset(str(path), format=FORMAT, partitioning="hive")
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ParquetError(unreadable(error)) from None
+        if not found.files:
+            raise ParquetError(f"{path}: there is no Parquet file in this folder")
+        return found
+
+    @property
+    def schema(self) -> Any:
+        """The columns and their types."""
+        return self.dataset.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        key = [] if self.key is None else [self.key]
+        return [self.group, self.target, *key, *(self.features or ())]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns to predict from."""
+        return len(self.features or ())
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """The float type of the inputs."""
+        kinds = {self.schema.field(name).type for name in self.features or ()}
+        return np.float32 if kinds == {pa.float32()} else np.float64
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, by the files' footers."""
+        return sum(group.rows for group in self.row_groups)
+
+    @property
+    def task_key(self) -> str:
+        """The column that tells neighbouring tasks apart."""
+        return self.key or self.group
+
+    @cached_property
+    def files(self) -> dict[str, Any]:
+        """The files by name, as they are found, unopened."""
+        return {fragment.path: fragment for fragment in self.dataset.get_fragments()}
+
+    @cached_property
+    def fragments(self) -> dict[str, Any]:
+        """The files by name, each with the columns that are asked for."""
+        for fragment in self.files.values():
+            check_columns(fragment, self.columns, self.schema)
+        return self.files
+
+    @cached_property
+    def row_groups(self) -> list[RowGroup]:
+        """All row groups in the order in which they are read."""
+        files = self.fragments.values()
+        found = [group for file in files for group in read_row_groups(file, self.task_key)]
+        if not any(group.rows for group in found):
+            raise ParquetError(f"{self.path}: there are no rows in it")
+        return found
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in order, never more than a few batches in memory."""
+        row = 0
+        for columns in batches(read_ahead(self._tables()), self.batch_rows):
+            row += columns.num_rows
+            yield Batch(columns, row - columns.num_rows)
+            del columns
+            if self.callback is not None:
+                self.callback(row)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        decoding = Decoding(self.batch_rows, MOST_BATCHES)
+        for path, groups in groupby(self.row_groups, attrgetter("file")):
+            yield from self.read(path, [group.number for group in groups], self.columns, decoding)
+
+    def read(
+        self, path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
+    ) -> Iterator[pa.Table]:
+        """Row groups of a file as tables, with the columns that the names of its folders give."""
+        of_folder = ds.get_partition_keys(self.files[path].partition_expression)
+        inside = [name for name in columns if name not in of_folder]
+        for table in read_file(path, numbers, inside, decoding):
+            for name in columns:
+                if name in of_folder:
+                    value = pa.scalar(of_folder[name], self.schema.field(name).type)
+                    table = table.append_column(name, pa.repeat(value, table.num_rows))
+            yield table
+            del table  # or else it would stay in memory while the next is made
+
+    def block(self, batch: Batch, X: FloatArray) -> Block:
+        """The rows of a batch, with their inputs put into X."""
+        self._fill(X, batch)
+        columns = batch.columns
+        y, ids = plain(columns.column(self.target)), plain(columns.column(self.group))
+        key = ids if self.key is None else plain(columns.column(self.key))
+        return make_block(X, y, ids, stored(key))
+
+    def _fill(self, X: FloatArray, batch: Batch) -> None:
+        names = self.features or ()
+        columns = [self._numbers(batch, name) for name in names]
+        if interleave(columns, X):
+            return
+        for name, column in zip(names, columns, strict=True):
+            wrong = np.flatnonzero(~np.isfinite(column))
+            if wrong.size:  # else all are finite, and only their sum was too large
+                raise ParquetError(
+                    f"{self.place(batch, int(wrong[0]))}: column {name!r}: expected finite "
+                    f"numbers, found {column[wrong[0]]}"
+                )
+
+    def _numbers(self, batch: Batch, name: str) -> NDArray[np.generic]:
+        column: Array = batch.columns.column(name)
+        if column.null_count:
+            row = int(np.argmax(plain(column).is_null().to_numpy(zero_copy_only=False)))
+            raise ParquetError(f"{self.place(batch, row)}: column {name!r}: a value is missing")
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            return np.asarray(column)
+        return np.asarray(to_float64(column))
+
+    def place(self, batch: Batch, row: int) -> str:
+        """Where a row of a batch is, in words: its file, and its row there if it is known."""
+        if batch.first_row is None:
+            return str(self.path)
+        row += batch.first_row
+        for group in self.row_groups:
+            if row < group.rows:
+                before = sum(
+                    g.rows
+                    for g in self.row_groups
+                    if g.file == group.file and g.number < group.number
+                )
+                return f"{group.file}, row {before + row}"
+            row -= group.rows
+        return str(self.path)
+
+    def column(self, name: str) -> Iterator[Array]:
+        """The values of one column, a part at a time.
+
+        Arrow reads ahead, so whoever uses them must be quicker than the disk.
+        """
+        self.row_groups  # noqa: B018 - files that do not belong to the dataset are refused here
+        try:
+            for batch in self.dataset.to_batches(columns=[name], batch_size=1 << 18):
+                if batch.num_rows:
+                    yield stored(plain(batch.column(name)))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ParquetError(unreadable(error)) from None
+
+    def labels(self) -> NDArray[np.generic]:
+        """The different labels there are."""
+        found: Array = pa.array([], self.schema.field(self.target).type)
+        for column in self.column(self.target):
+            found = pc.unique(pa.concat_arrays([plain(found), pc.unique(column)]))
+        return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))

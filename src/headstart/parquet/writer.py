@@ -1,0 +1,55 @@
+"""A Parquet file that is written a row group at a time, and is whole or not there."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+from pyarrow import parquet
+
+ROW_GROUP = 1 << 16  # rows
+
+
+class Writer:
+    """A file written aside, and put in its place when all rows are in it; without rows, none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        self._file: parquet.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows; small tables are gathered, because a row group has a cost of its own."""
+        self._waiting.append(table)
+        if sum(map(len, self._waiting)) >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        if self._file is None:
+            schema = self._waiting[0].schema
+            self._file = parquet.ParquetWriter(
+                *(self._aside, schema),
+                compression="lz4",
+                use_dictionary=False,
+                write_statistics=schema.names[:1],  # of the ids, by which rows are looked up
+            )
+        self._file.write_table(pa.concat_tables(self._waiting), row_group_size=2 * ROW_GROUP)
+        self._waiting = []
+
+    def __exit__(self, fault: object, *_: object) -> None:
+        if fault is None:
+            self._flush()
+        if self._file is not None:
+            self._file.close()
+        if fault is None and self._file is not None:
+            self._aside.replace(self._path)
+        self._aside.unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+r"""The units of columns: centre, scale and the column of ones, in one place.
+
+Learning works on :math:`x' = ((x - \text{centre})/\text{scale}, 1)` and
+:math:`y' = y - \text{level}`, so that results do not depend on the units of the columns, nor,
+where there is an intercept, on where their zeros are. The column of ones comes last and is there
+only with an intercept; without one nothing is centred. Weights return to the user's units by
+
+.. math:: w = M w' + m, \quad w_j = w'_j/s_j, \quad
+          w_\text{intercept} = \text{level} + w'_\text{intercept} - \sum_j c_j w'_j/s_j .
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._core.checks import ROWS_AT_ONCE, FloatArray, Vector
+from headstart.tasks.sparse import Csr
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Centre and scale of each column, the labels' level, and whether there is a column of ones.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1990.0], [2010.0]]), np.array([5.0, 7.0])
+    >>> columns = Columns.of(X, y, intercept=True)
+    >>> print(columns.rows(X), columns.labels(y))
+    [[-1.  1.]
+     [ 1.  1.]] [-1.  1.]
+    >>> print(columns.weights(np.array([1.0, 0.0])).tolist())  # y = 6 + (x - 2000) / 10
+    [0.1, -194.0]
+    """
+
+    centre: Vector
+    scale: Vector
+    level: float
+    intercept: bool
+
+    @classmethod
+    def of(
+        cls,
+        X: FloatArray,
+        y: FloatArray,
+        *,
+        intercept: bool,
+        margin: bool = False,
+        weight: Vector | None = None,
+    ) -> Columns:
+        """The units of these rows; labels that are classes are left as they are."""
+        share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+        centre, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        blocks = [slice(i, i + ROWS_AT_ONCE) for i in range(0, len(X), ROWS_AT_ONCE)]
+        if intercept:
+            for rows in blocks:
+                centre += share[rows] @ X[rows]
+        for rows in blocks:
+            square += share[rows] @ np.square(X[rows] - centre)
+        level = float(share @ y) if intercept and not margin else 0.0
+        scale = _scale(square, centre)
+        constant = intercept & (scale != np.sqrt(square))
+        centre[constant] = X[0, constant]  # exactly, so that nothing is left of it
+        return cls(centre, scale, level, intercept)
+
+    @classmethod
+    def of_sparse(
+        cls,
+        X: Csr,
+        y: FloatArray,
+        *,
+        intercept: bool,
+        margin: bool = False,
+        weight: Vector | None = None,
+    ) -> Columns:
+        """The units of sparse rows, which stay sparse: nothing is centred.
+
+        The scale is the root mean square of a column's non-zeros, so that a column of ones here
+        and there has scale 1, however rare they are.
+        """
+        width = X.shape[1]
+        there = np.bincount(X.indices, minlength=width)
+        square = np.bincount(X.indices, np.square(X.data, dtype=np.float64), width)
+        scale = np.sqrt(square / np.maximum(there, 1))
+        level = 0.0
+        if intercept and not margin:
+            level = float(np.average(y, weights=weight))
+        return cls(np.zeros(width), np.where(scale > 0.0, scale, 1.0), level, intercept)
+
+    @classmethod
+    def from_moments(
+        cls, mean: Vector, square: Vector, level: float, *, intercept: bool
+    ) -> Columns:
+        """The units of columns with this mean and mean square about the mean."""
+        return cls(mean, _scale(square, mean), level, intercept)
+
+    @property
+    def width(self) -> int:
+        """Number of weights: one for each column, and one for the column of ones."""
+        return int(self.centre.size + self.intercept)
+
+    def rows(self, X: FloatArray) -> Matrix:
+        """``x'`` of every row, in float64."""
+        out = np.empty((len(X), self.width))
+        d = self.centre.size
+        np.subtract(X, self.centre, out=out[:, :d])
+        out[:, :d] /= self.scale
+        out[:, d:] = 1.0
+        return out
+
+    def labels(self, y: FloatArray) -> Vector:
+        """``y'`` of every label, in float64."""
+        return np.asarray(y, np.float64) - self.level
+
+    @property
+    def matrix(self) -> Matrix:
+        """M, which turns weights of ``x'`` into weights in the user's units."""
+        M = np.diag(np.append(1.0 / self.scale, np.ones(int(self.intercept))))
+        if self.intercept:
+            M[-1, :-1] = -self.centre / self.scale
+        return M
+
+    def weights(self, standard: NDArray[np.floating]) -> Vector:
+        """Weights in the user's units, the intercept last; leading axes are kept."""
+        d = self.centre.size
+        w = np.array(standard, np.float64)
+        w[..., :d] /= self.scale
+        if self.intercept:
+            # einsum, because a product's bits depend on how many rows it has
+            w[..., d] += self.level - np.einsum("...j,j->...", w[..., :d], self.centre)
+        return w
+
+    def standard(self, weights: NDArray[np.floating]) -> Vector:
+        """What `weights` was given."""
+        d = self.centre.size
+        w = np.array(weights, np.float64)
+        if self.intercept:
+            w[..., d] += w[..., :d] @ self.centre - self.level
+        w[..., :d] *= self.scale
+        return w
+
+    def variances(self, standard: Vector) -> Vector:
+        """Variances in the user's units of weights that are independent, where centres are 0."""
+        return standard / np.append(self.scale, np.ones(int(self.intercept))) ** 2
+
+    def covariance(self, standard: Matrix) -> Matrix:
+        """A covariance of weights in the user's units."""
+        M = self.matrix
+        return np.asarray(M @ standard @ M.T)
+
+    def standard_covariance(self, covariance: Matrix) -> Matrix:
+        """What `covariance` was given."""
+        N = np.diag(np.append(self.scale, np.ones(int(self.intercept))))
+        if self.intercept:
+            N[-1, :-1] = self.centre
+        return np.asarray(N @ covariance @ N.T)
+
+
+def units_of(
+    X: FloatArray | Csr,
+    y: FloatArray,
+    *,
+    intercept: bool,
+    margin: bool = False,
+    weight: Vector | None = None,
+) -> Columns:
+    """The units of rows, whether they are dense or sparse."""
+    if isinstance(X, np.ndarray):
+        return Columns.of(X, y, intercept=intercept, margin=margin, weight=weight)
+    return Columns.of_sparse(X, y, intercept=intercept, margin=margin, weight=weight)
+
+
+def _scale(square: Vector, centre: Vector) -> Vector:
+    """Root mean squares; 1 for a column of one value, whose square is rounding or 0."""
+    scale = np.sqrt(square)
+    return np.where(scale > 1e-14 * np.abs(centre), scale, 1.0)
