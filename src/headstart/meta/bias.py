@@ -148,9 +148,9 @@ class Descent:
         """The state after these tasks too; iterates are put into the rows of `path`, if any."""
         self.loss.check_labels(tasks.y, tasks.place)
         self.inner.check(tasks)
-        iterates = Iterates.of(state.last, state.total, path)
-        h, total = iterates.h, iterates.total
         rows, gaps = tasks.rows(self.order, self.random_state), np.zeros(len(tasks))
+        iterates = Iterates.of(state.last, state.total, path, rows.X)
+        h, total = iterates.h, iterates.total
         if self.batch_size == 1:
             work = self.inner.work(rows, self.objective, h.size, gaps)
             for first in range(0, len(tasks), TASKS_A_CALL):

@@ -39,9 +39,17 @@ class Iterates(NamedTuple):
     path: FloatArray
 
     @classmethod
-    def of(cls, h: Vector, total: Vector, path: FloatArray) -> Iterates:
-        """Copies of these."""
-        return cls(h.copy(), total.copy(), np.zeros(h.size), path)
+    def of(cls, h: Vector, total: Vector, path: FloatArray, X: Inputs) -> Iterates:
+        """Copies of these, for rows X.
+
+        Sparse rows meet entries far from each other. There h and S lie side by side, so that
+        memory is asked for a column once, not twice.
+        """
+        if not isinstance(X, Sparse):
+            return cls(h.copy(), total.copy(), np.zeros(h.size), path)
+        beside = np.zeros((h.size, 2))
+        beside[:, 0] = h
+        return cls(beside[:, 0], total.copy(), beside[:, 1], path)
 
 
 @kernel
