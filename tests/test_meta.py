@@ -203,7 +203,7 @@ def test_more_members_than_cores_share_the_rounds() -> None:
     tasks, h = many_tasks(20 * CHUNK), np.zeros(6)
     results = []
     for jobs in (1, 2, 5):
-        iterates = Iterates.of(h, h, np.empty((0, 6)), tasks.inputs)
+        iterates = Iterates.of(h, h, np.empty((0, 6)), tasks.rows().X)
         objective, gaps = Absolute().regularised(0.1), np.zeros(len(tasks))
         inner = get_inner("sgd")
         take_rounds(tasks.rows(), objective, inner, 5 * CHUNK, 0.2, iterates, gaps, jobs)

@@ -9,103 +9,11 @@ The system of "Learning-to-Learn Stochastic Gradient Descent with Biased Regular
 array([4., 2.])
 """
 
-from headstart import theory
-from headstart.estimators import (
-    MetaClassifier,
-    MetaRegressor,
-    TaskClassifier,
-    TaskRegressor,
-    load_model,
-)
-from headstart.evaluation import FewShotCurve, few_shot_curve, few_shot_score
-from headstart.evaluation.diagnosis import Diagnosis, diagnose
-from headstart.inner.adapt import evaluate_bias, task_weights
-from headstart.inner.erm import ERMResult, biased_erm
-from headstart.inner.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual
-from headstart.losses import (
-    LOSSES,
-    Absolute,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    Pinball,
-    SmoothedHinge,
-    Squared,
-    get_loss,
-    register_loss,
-)
-from headstart.meta import (
-    BiasResult,
-    BiasState,
-    continue_bias,
-    learn_bias,
-    start_bias,
-)
-from headstart.meta.prior import (
-    Posterior,
-    Prior,
-    PriorState,
-    Summaries,
-    continue_prior,
-    learn_prior,
-    start_prior,
-)
-from headstart.selection import RegSelection, Selection, select_online, select_reg
-from headstart.tasks import TaskSet
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MetaRegressor",
-    "MetaClassifier",
-    "TaskRegressor",
-    "TaskClassifier",
-    "load_model",
-    "few_shot_score",
-    "few_shot_curve",
-    "FewShotCurve",
-    "diagnose",
-    "Diagnosis",
-    "TaskSet",
-    "biased_sgd",
-    "biased_erm",
-    "learn_bias",
-    "learn_prior",
-    "Prior",
-    "Posterior",
-    "Summaries",
-    "PriorState",
-    "start_prior",
-    "continue_prior",
-    "evaluate_bias",
-    "select_online",
-    "select_reg",
-    "task_weights",
-    "start_bias",
-    "continue_bias",
-    "sgd_batch",
-    "weights_from_dual",
-    "SGDState",
-    "SGDResult",
-    "ERMResult",
-    "BiasResult",
-    "BiasState",
-    "Selection",
-    "RegSelection",
-    "theory",
-    "get_loss",
-    "register_loss",
-    "LOSSES",
-    "Loss",
-    "Squared",
-    "Absolute",
-    "EpsilonInsensitive",
-    "Pinball",
-    "Huber",
-    "Hinge",
-    "SmoothedHinge",
-    "Logistic",
-    "__version__",
-]
+# The stub beside this file names what is public and where it stands. A name is imported when it
+# is first asked for: who wants one algorithm, or the help of a command, waits for no other.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["__version__"]
