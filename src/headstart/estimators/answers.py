@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.checks import FloatArray, Vector, read_only
+from headstart.estimators.base_model import with_column
 from headstart.estimators.inputs import read_inputs, split_columns
 from headstart.estimators.learned import Learned
 from headstart.estimators.state import Stored
@@ -47,7 +49,7 @@ class Answers(Learned):
         check_is_fitted(self)
         known, group = self._known, self.group if ids_inside else None
         X, ids, side = split_columns(X, groups, group, self.side, required=False)
-        inputs = read_inputs(self, X, sparse=isinstance(known, SparseStream))
+        inputs = self.with_base(read_inputs(self, X, sparse=isinstance(known, SparseStream)))
         if ids is None:
             return Query(known, inputs, np.full(inputs.shape[0], -1), side)
         column = read_ids("groups", ids)
@@ -77,7 +79,7 @@ class Answers(Learned):
 
     def predict_one(self, x: Any, id: Hashable = None) -> Any:  # noqa: A002
         """What `predict` gives for one row; `x` and `id` as in `learn_one`."""
-        if self.side is not None or not self.__sklearn_is_fitted__():
+        if self._needs_table() or not self.__sklearn_is_fitted__():
             query = self._query(self._as_table(x), [id], ids_inside=False)
             return self._to_labels(self._predict_rows(query))[0]
         known, key = self._known, canonical(id)
@@ -87,6 +89,10 @@ class Answers(Learned):
         weights, (place,) = known.weights(np.array(known.ids.find([key])))
         own = known.start if place < 0 else weights[place]
         return self._label_of(float(own[:-1] @ row) + float(own[-1]))
+
+    def _needs_table(self) -> bool:
+        """Whether a single row is not enough: its other columns, or the base, want a table."""
+        return self.side is not None or self.base_ is not None
 
     def _row(self, x: Any, dtype: DTypeLike) -> FloatArray:
         """The features of a row, in the type of the model's."""
@@ -120,7 +126,11 @@ class Answers(Learned):
         known = None if side is None else np.asarray(side, np.float64)
         stream = self.stream()
         X = cast(FloatArray, tasks.inputs) if isinstance(stream, SparseStream) else tasks.X
-        return stream.adapted(X, tasks.y, tasks.offsets, known)
+        return stream.adapted(self.with_base(X), tasks.y, tasks.offsets, known)
+
+    def with_base(self, X: FloatArray) -> FloatArray:
+        """Rows of features as the weights of tasks take them: with the base's column, if any."""
+        return with_column(self.base_, X)
 
     def _new_task(self, X: Any) -> tuple[Any, dict[str, Any]]:
         """Rows of a new entity, checked to be of one, and the settings of its estimator."""
@@ -137,7 +147,8 @@ class Answers(Learned):
         read_inputs(self, rows, sparse=isinstance(self._known, SparseStream))
         if self._has_prior():
             prior = self.prior_ if side is None else self.prior_.at(side[0])
-            return rows, {"prior": prior, "fit_intercept": self.fit_intercept}
+            base = None if self.base_ is None else FrozenEstimator(self.base_)
+            return rows, {"prior": prior, "fit_intercept": self.fit_intercept, "base": base}
         stream = self._bias_stream()
         return rows, {
             "bias": stream.start[:-1],

@@ -32,6 +32,8 @@ class MetaClassifier(Classifier, Meta):
     metric, reg, step, inner, predictor, group, side, task_size, fit_intercept, n_jobs
     random_state
         As in `MetaRegressor`.
+    base : classifier of scikit-learn, optional
+        As in `MetaRegressor`; its column are the log odds of the second class.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class MetaClassifier(Classifier, Meta):
         fit_intercept: bool = True,
         n_jobs: int | None = None,
         random_state: object = None,
+        base: Any = None,
     ) -> None:
         self.loss = loss
         self.metric = metric
@@ -81,6 +84,7 @@ class MetaClassifier(Classifier, Meta):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.base = base
 
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict_proba: ClassVar = {"groups": True}

@@ -29,7 +29,7 @@ def fit_dataset(
     settings = model.settings()
     _refuse(
         y=y, groups=groups, sample_weight=sample_weight, random_state=model.random_state,
-        side=model.side,
+        side=model.side, base=model.base,
     )  # fmt: skip
     if model.group not in (None, rows.group):
         raise ValueError(f"group: expected {rows.group!r} as in the dataset, or None")
@@ -46,7 +46,7 @@ def dataset_chunks(
     model: MetaModel, rows: ParquetRows, y: object, groups: object, sample_weight: object
 ) -> Iterator[tuple[FloatArray, Labels, Array, None, Labels | None]]:
     """The batches of a dataset as they come: inputs, labels, ids, no weights, and the classes."""
-    _refuse(y=y, groups=groups, sample_weight=sample_weight, side=model.side)
+    _refuse(y=y, groups=groups, sample_weight=sample_weight, side=model.side, base=model.base)
     classes = dataset_classes(model, rows)
     for block in rows.blocks():
         yield block.X, block.y, block.row_ids, None, classes
@@ -156,6 +156,7 @@ class Start:
 
 def start_only(model: MetaModel) -> Start:
     """What a fitted model gives to new tasks."""
+    _refuse(base=model.base)
     return Start(model.stream().without_entities(), getattr(model, "classes_", None))
 
 

@@ -10,11 +10,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.checks import FloatArray
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
+from headstart.estimators.base_model import check_base
 from headstart.estimators.inputs import Labels
 from headstart.estimators.parameters import check_parameters, check_unchanged, learns_prior
 from headstart.meta.prior import Prior
@@ -39,6 +41,8 @@ class Learned(Estimator):
     group: str | int | None
     side: Sequence[str | int] | None
     task_size: int | None
+    base: Any
+    base_: Any = None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     _known: AnyStream | state.Stored
@@ -55,7 +59,7 @@ class Learned(Estimator):
 
     @property
     def bias_(self) -> FloatArray:
-        """The learned starting point, one number for each feature."""
+        """The learned starting point, one number for each feature; that of the base comes last."""
         return self._start()[:-1]
 
     @property
@@ -123,9 +127,9 @@ class Learned(Estimator):
         """
         prior = self.prior_
         G = prior.side_effects
-        names = [*self._names(), "(intercept)"][: prior.bias.size]
+        names = [*self._names(), "(intercept)"]
         table: dict[str, Any] = {
-            "feature": names,
+            "feature": names[: prior.bias.size],
             "effect": prior.bias,
             "differs": np.sqrt(prior.variances),
             "rows": prior.worth,
@@ -142,8 +146,8 @@ class Learned(Estimator):
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         if names is None:
-            return [f"x{j}" for j in range(self.n_features_in_)]
-        return [str(name) for name in names]
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+        return [*map(str, names), *(["(base)"] if self.base_ is not None else [])]
 
     def _own(self, key: Hashable) -> FloatArray:
         check_is_fitted(self)
@@ -177,12 +181,14 @@ class Learned(Estimator):
         side = self.side if self.side is None or isinstance(self.side, str) else tuple(self.side)
         now = (
             self.loss, self.metric, self.reg, self.step, self.inner, self.predictor, side,
-            self.task_size, self.fit_intercept,
+            self.task_size, self.fit_intercept, self.base,
         )  # fmt: skip
         before, settings = getattr(self, "_checked", (None, None))
         if settings is None or before != now:
             self._check_choices()
             settings = check_parameters(self, self._loss())
+            if self.base is not None:
+                check_base(self.base, binary=isinstance(self, ClassifierMixin))
             self._checked = now, settings
         return settings
 

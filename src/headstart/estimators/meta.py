@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from headstart._core.checks import FloatArray, check_generator, check_jobs, read_only
 from headstart.estimators.answers import Answers
 from headstart.estimators.base import only_priors, only_streams
+from headstart.estimators.base_model import fitted_base
 from headstart.estimators.dataset import dataset_chunks, fit_dataset, warn_of_nobody
 from headstart.estimators.inputs import split_columns
 from headstart.estimators.learned import STARTING
@@ -74,10 +75,12 @@ class Meta(Answers):
             return self
         settings = self.settings()
         jobs, rng = check_jobs(self.n_jobs), self.random_state
-        chunk = self._chunk(X, y, groups, sample_weight, reset=True)
+        chunk, base = self._chunk(X, y, groups, sample_weight, reset=True), None
+        if self.base is not None:
+            base, chunk = fitted_base(self.base, chunk)
         stream = self._new_stream(settings, chunk.X)
         stream.fit(chunk, jobs, None if rng is None else check_generator(rng))
-        self._known = stream
+        self._known, self.base_ = stream, base
         return self
 
     def _go_on(
@@ -97,6 +100,8 @@ class Meta(Answers):
             return self
         settings = self.settings()
         if not self.__sklearn_is_fitted__():
+            if self.base is not None:
+                raise ValueError("base: a stream goes on with the base as fit left it; fit first")
             with STARTING:
                 if not self.__sklearn_is_fitted__():
                     chunk = self._chunk(
@@ -111,7 +116,7 @@ class Meta(Answers):
         chunk = self._chunk(X, y, groups, sample_weight, reset=False, ids_inside=ids_inside)
         if is_sparse(chunk.X) and not isinstance(stream, SparseStream):
             raise ValueError("X: expected dense rows, with which this stream began; X.toarray()")
-        stream.take(chunk)
+        stream.take(chunk._replace(X=self.with_base(chunk.X)))
         return self
 
     def _chunk(
@@ -202,7 +207,7 @@ class Meta(Answers):
             raise ValueError(
                 "y: a classifier begins with partial_fit and classes=, then goes on by learn_one"
             )
-        if not isinstance(known, PriorStream) or self.side is not None or key is None:
+        if not isinstance(known, PriorStream) or self._needs_table() or key is None:
             self._go_on(self._as_table(x), np.array([y]), [id], ids_inside=False)
             return
         row, label = self._row(x, known.dtype), self._number_of(y)
@@ -246,6 +251,8 @@ class Meta(Answers):
             != getattr(self, "classes_", np.empty(0)).tolist()
         ):
             raise ValueError("other: expected a model of the same classes")
+        if self.base_ is not None or other.base_ is not None:
+            raise ValueError("other: two models with a base each have their own, and cannot merge")
         self._prior_stream().merge(other._prior_stream())
         return self
 
@@ -264,8 +271,8 @@ class Meta(Answers):
     def _new_stream(self, settings: PriorSettings | Settings, X: FloatArray) -> AnyStream:
         """A stream for rows such as these."""
         if isinstance(settings, Settings):
-            return BiasStream(settings, self.n_features_in_, X.dtype)
+            return BiasStream(settings, X.shape[1], X.dtype)
         kind = SparseStream if is_sparse(X) else PriorStream
-        stream = kind(settings, self.n_features_in_, X.dtype)
+        stream = kind(settings, X.shape[1], X.dtype)
         stream.n_jobs = check_jobs(self.n_jobs)
         return stream

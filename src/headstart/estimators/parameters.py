@@ -20,6 +20,7 @@ class MetaParameters(Protocol):
     inner: str
     predictor: str
     side: Sequence[str | int] | None
+    base: object
     task_size: int | None
     fit_intercept: bool
 
@@ -41,6 +42,8 @@ def check_parameters(model: MetaParameters, loss: Loss) -> PriorSettings | Setti
         return PriorSettings(loss, model.metric, intercept, side)
     if side:
         raise ValueError("side: expected None with a number for reg; reg='auto' learns from it")
+    if model.base is not None:
+        raise ValueError("base: expected None with a number for reg; reg='auto' learns from it")
     reg = _number("reg", model.reg, above=0.0)
     loss.regularised(reg, model.inner)
     return Settings(loss, reg, step, model.inner, model.predictor, size, intercept)

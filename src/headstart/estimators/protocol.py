@@ -20,6 +20,7 @@ class MetaModel(Protocol):
     inner: str
     group: str | int | None
     side: Sequence[str | int] | None
+    base: object
     fit_intercept: bool
     n_jobs: int | None
     random_state: object

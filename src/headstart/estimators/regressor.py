@@ -64,6 +64,11 @@ class MetaRegressor(Regressor, Meta):
         Threads; -1 for all cores. Results have the same bits for any number.
     random_state : None, int or numpy.random.Generator
         With a number for `reg`, the order of tasks in `fit`. A learned prior needs none.
+    base : regressor of scikit-learn, optional
+        A model of all rows, such as ``HistGradientBoostingRegressor()``, fitted to the features
+        without ids and `side`. What it predicts is one more column, of which every entity has a
+        weight of its own; in `fit` it is predicted by models that have not seen the entity. A
+        stream goes on with the base as `fit` left it. Needs a learned prior.
 
     Attributes
     ----------
@@ -73,6 +78,7 @@ class MetaRegressor(Regressor, Meta):
     n_tasks_ : number of tasks that were learned from
     ids_ : the known ids
     step_ : with a number for `reg`, the meta step size in use
+    base_ : the fitted `base`; its weight is then the last of `bias_`
 
     Notes
     -----
@@ -116,6 +122,7 @@ class MetaRegressor(Regressor, Meta):
         fit_intercept: bool = True,
         n_jobs: int | None = None,
         random_state: object = None,
+        base: Any = None,
     ) -> None:
         self.loss = loss
         self.metric = metric
@@ -129,6 +136,7 @@ class MetaRegressor(Regressor, Meta):
         self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.base = base
 
     __metadata_request__predict_interval: ClassVar = {"groups": True}
 

@@ -7,10 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.checks import FloatArray, Vector, check_bias, check_number, read_only
 from headstart.estimators.base import Estimator
+from headstart.estimators.base_model import check_base, with_column
 from headstart.estimators.inputs import read_inputs, split_columns
 from headstart.losses import Loss
 from headstart.meta.prior import Prior
@@ -25,6 +27,7 @@ class Task(Estimator):
 
     prior: Prior | None
     bias: ArrayLike | None
+    base: Any
     intercept: float
     intercept_scaling: float | None
     coef_: FloatArray
@@ -58,6 +61,7 @@ class Task(Estimator):
         """
         self._check_parameters()
         inputs, labels = self._read(X, y, reset=True, classes=self.classes)
+        inputs = with_column(self.base, inputs)
         weight = self._weights(sample_weight, len(labels))
         if self.prior is not None:
             self._check_width(self.prior)
@@ -78,6 +82,7 @@ class Task(Estimator):
         self._check_parameters()
         begun = self.__sklearn_is_fitted__()
         inputs, labels = self._read(X, y, reset=not begun, classes=classes)
+        inputs = with_column(self.base, inputs)
         weight = self._weights(sample_weight, len(labels))
         if self.prior is not None:
             self._check_width(self.prior)
@@ -100,8 +105,9 @@ class Task(Estimator):
         shape = getattr(X, "shape", (0, 0))
         sparse = isinstance(getattr(self, "_posterior", None), SparsePosterior)
         if self._beside == (None, None) or (len(shape) == 2 and shape[1] == self.n_features_in_):
-            return read_inputs(self, X, sparse=sparse)
-        return read_inputs(self, split_columns(X, None, *self._beside, required=False)[0])
+            return with_column(self.base, read_inputs(self, X, sparse=sparse))
+        rows, _, _ = split_columns(X, None, *self._beside, required=False)
+        return with_column(self.base, read_inputs(self, rows))
 
     def _check_parameters(self) -> None:
         self._check_choices()
@@ -112,11 +118,17 @@ class Task(Estimator):
             loss.regularised(check_number("reg", self.reg, above=0.0), self.inner)
         elif self.bias is not None:
             raise ValueError("bias: expected None with a prior, which has one")
+        if self.base is not None:
+            if self.prior is None:
+                raise ValueError("base: expected None without a prior")
+            check_base(self.base, binary=isinstance(self, ClassifierMixin))
+            check_is_fitted(self.base)
 
     def _check_width(self, prior: Prior) -> None:
-        if prior.n_features != self.n_features_in_ or prior.intercept != self.fit_intercept:
+        width = self.n_features_in_ + (self.base is not None)
+        if prior.n_features != width or prior.intercept != self.fit_intercept:
             raise ValueError(
-                f"prior: expected one of {self.n_features_in_} features with fit_intercept="
+                f"prior: expected one of {width} features with fit_intercept="
                 f"{self.fit_intercept}, found {prior.n_features} and {prior.intercept}"
             )
         if prior.n_side:
@@ -124,7 +136,7 @@ class Task(Estimator):
 
     def _know(self, posterior: Known, inputs: FloatArray) -> Self:
         self._posterior = posterior
-        d = self.n_features_in_
+        d = inputs.shape[1]
         self.coef_ = posterior.weights[:d].astype(inputs.dtype)
         self.intercept_ = float(posterior.weights[d]) if self.fit_intercept else 0.0
         return self

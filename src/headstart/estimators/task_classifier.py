@@ -21,6 +21,7 @@ class TaskClassifier(Classifier, Task):
     Parameters
     ----------
     bias, intercept, reg, inner, predictor, fit_intercept, intercept_scaling, prior
+    base
         As in `TaskRegressor`.
     loss : str or Loss
         ``"auto"`` is that of the prior, or ``"hinge"`` without one; others are
@@ -54,6 +55,7 @@ class TaskClassifier(Classifier, Task):
         intercept_scaling: float | None = None,
         classes: ArrayLike | None = None,
         prior: Prior | None = None,
+        base: Any = None,
     ) -> None:
         self.bias = bias
         self.intercept = intercept
@@ -65,6 +67,7 @@ class TaskClassifier(Classifier, Task):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.prior = prior
+        self.base = base
 
     @only_streams
     def partial_fit(

@@ -45,6 +45,8 @@ class TaskRegressor(Regressor, Task):
         square of the inputs. Of no meaning with a prior.
     prior : Prior, optional
         Where the task starts and how far it may go, instead of `bias`, `intercept` and `reg`.
+    base : fitted estimator, optional
+        What it predicts is the last column of the prior; `MetaRegressor.adapt` gives its own.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class TaskRegressor(Regressor, Task):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         prior: Prior | None = None,
+        base: Any = None,
     ) -> None:
         self.bias = bias
         self.intercept = intercept
@@ -83,6 +86,7 @@ class TaskRegressor(Regressor, Task):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.prior = prior
+        self.base = base
 
     @only_streams
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -1,0 +1,4 @@
+from typing import Any
+
+class FrozenEstimator:
+    def __init__(self, estimator: Any) -> None: ...
