@@ -18,6 +18,7 @@ COMMANDS = {
     "diagnose": "Is sharing worth it here? Each task alone, all pooled, and headstart, "
     "on tasks held out.",
     "info": "What a model has learned.",
+    "warm": "Compile every kernel now, so that no first call has to wait: for images and servers.",
 }
 
 
