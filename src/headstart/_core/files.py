@@ -64,12 +64,12 @@ def turn(path: Path) -> Iterator[None]:
 
 
 def _wait_for(number: int) -> None:
-    if sys.platform != "win32":
+    if sys.platform == "win32":
+        while True:
+            try:
+                msvcrt.locking(number, msvcrt.LK_LOCK, 1)
+            except OSError:  # it gives up after ten seconds
+                continue
+            return
+    else:
         fcntl.flock(number, fcntl.LOCK_EX)
-        return
-    while True:
-        try:
-            msvcrt.locking(number, msvcrt.LK_LOCK, 1)
-        except OSError:  # it gives up after ten seconds
-            continue
-        return

@@ -50,9 +50,9 @@ def checked(
         wrong |= below is not None and not high < below
         if wrong:
             limits = {"at least": at_least, "above": above, "below": below}
-            wanted = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+            wanted = [f" {word} {limit:g}" for word, limit in limits.items() if limit is not None]
             raise ValueError(
-                f"{name}: expected finite numbers {' and '.join(wanted)}, "
+                f"{name}: expected finite numbers{' and'.join(wanted)}, "
                 f"found some from {low:g} to {high:g}"
             )
     return array

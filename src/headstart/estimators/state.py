@@ -79,8 +79,10 @@ class Stored:
 
     def live(self) -> PriorStream | BiasStream:
         """All of it, read and checked."""
-        kind = PriorStream if isinstance(self.settings, PriorSettings) else BiasStream
-        return _stream(kind, self.folder, self.settings, self.ids, self.arrays)
+        rest = self.folder, self.settings, self.ids, self.arrays
+        if isinstance(self.settings, PriorSettings):
+            return _stream(PriorStream, *rest)
+        return _stream(BiasStream, *rest)
 
 
 S = TypeVar("S", PriorStream, SparseStream, BiasStream)

@@ -59,9 +59,7 @@ class Bias(NamedTuple):
     @classmethod
     def from_arrays(cls, arrays: Arrays, width: int, n_entities: int) -> Bias:
         """The bias of this many numbers whose `arrays` these are, in a stream of such entities."""
-        counts = checked(
-            arrays, "bias_counts", (len(COUNTS),), np.int64, at_least=NEW, below=MANY
-        )
+        counts = checked(arrays, "bias_counts", (len(COUNTS),), np.int64, at_least=NEW, below=MANY)
         sums = checked(arrays, "bias_sums", (len(SUMS),), np.float64, at_least=0.0)
         tally = np.zeros(1, TALLY)
         for name, value in zip([*COUNTS, *SUMS], [*counts.tolist(), *sums.tolist()], strict=True):

@@ -181,9 +181,7 @@ class PriorStream(OwnWeights):
     def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Saved) -> Self:
         """The stream whose `arrays` these are."""
         d, n_side = named(arrays, "own_weights").shape[-1] - 1, len(settings.side)
-        own = checked(
-            arrays, "own_weights", (len(ids), d + 1), float_kind(arrays, "own_weights")
-        )
+        own = checked(arrays, "own_weights", (len(ids), d + 1), float_kind(arrays, "own_weights"))
         stream = cls(settings, d, own.dtype)
         stream._prior = prior_from(
             arrays, settings.loss, n_features=d, intercept=settings.fit_intercept, n_side=n_side

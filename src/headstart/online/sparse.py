@@ -200,9 +200,7 @@ class SparseStream(Doubling):
         y = checked(arrays, "sparse_y", (n,), stream.dtype)
         settings.loss.check_labels(y)
         weight = checked(arrays, "sparse_weight", (n,), np.float64, above=0.0)
-        entity = checked(
-            arrays, "sparse_entity", (n,), np.int64, at_least=-n, below=len(ids)
-        )
+        entity = checked(arrays, "sparse_entity", (n,), np.int64, at_least=-n, below=len(ids))
         if np.unique(entity[entity >= 0]).size != len(ids):
             raise ValueError("sparse_entity: expected rows of every id")
         stream._y, stream._weight, stream._entity = y, weight, entity
@@ -225,9 +223,10 @@ def _checked_matrix(arrays: Saved, n: int, d: int) -> Csr:
     """The rows of a saved stream: columns in order, and no column twice in a row."""
     count = named(arrays, "sparse_values").size
     values = checked(arrays, "sparse_values", (count,), float_kind(arrays, "sparse_values"))
+    indices = ("sparse_columns", count, d), ("sparse_starts", n + 1, count + 1)
     columns, starts = (
         checked(arrays, name, (length,), _index_kind(arrays, name), at_least=0, below=last)
-        for name, length, last in (("sparse_columns", count, d), ("sparse_starts", n + 1, count + 1))
+        for name, length, last in indices
     )
     if starts[0] != 0 or starts[-1] != count or np.any(starts[1:] < starts[:-1]):
         raise ValueError("sparse_starts: expected where each row begins, in order")

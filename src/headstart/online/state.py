@@ -102,9 +102,9 @@ class Entities(NamedTuple):
         """The entities saved under ``own_``."""
         kind = float_kind(arrays, "own_weights")
         ways = 0 if exact else count
-        starts = 1 if len(named(arrays, "own_starts")) == 1 else ways
-        sizes = {"weights": count, "pulls": ways, "starts": starts}
-        vectors = (
+        begins = 1 if len(named(arrays, "own_starts")) == 1 else ways
+        sizes = {"weights": count, "pulls": ways, "starts": begins}
+        weights, pulls, starts = (
             _writable(checked(arrays, f"own_{name}", (size, width), kind))
             for name, size in sizes.items()
         )
@@ -112,7 +112,7 @@ class Entities(NamedTuple):
             _writable(checked(arrays, f"own_{name}", (count,), np.int64, at_least=low, below=MANY))
             for name, low in {"rows": 0, "slot": CLOSED}.items()
         )
-        return cls(*vectors, rows, slot)
+        return cls(weights, pulls, starts, rows, slot)
 
     def with_room(self, count: int) -> Entities:
         """These entities, each with a start of its own, and room for so many."""

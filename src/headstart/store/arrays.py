@@ -42,6 +42,8 @@ def damaged(path: Path) -> Iterator[None]:
         yield
     except StoreError:
         raise
+    except KeyError as error:
+        raise StoreError(f"{path} is damaged: it has no {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreError(f"{path} is damaged: {error}") from error
     except RecursionError as error:
@@ -57,9 +59,10 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
         if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
             raise
         raise StoreError(f"{path} is a link or a pipe; a model has plain files only") from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise StoreError(f"{path} is not a plain file; a model has plain files only")
     with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise StoreError(f"{path} is not a plain file; a model has plain files only")
         yield file
 
 

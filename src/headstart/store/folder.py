@@ -153,9 +153,7 @@ def read_model(folder: Path, version: int = 0) -> tuple[dict[str, Any], dict[str
             # else a newer one was written meanwhile
 
 
-def _open(
-    folder: Path, page: Page, version: int
-) -> tuple[dict[str, Any], dict[str, StoredArray]]:
+def _open(folder: Path, page: Page, version: int) -> tuple[dict[str, Any], dict[str, StoredArray]]:
     """The arrays of a version, by the newest page."""
     versions = [page.place, *page.older]
     if version >= len(versions):
@@ -196,17 +194,15 @@ def _read_page(path: Path) -> Page:
         checksum = page.pop("checksum", None)
         if checksum != _checksum(page):
             raise StoreError(f"{path} is damaged: its checksum is not that of its content")
-        place, older, about, arrays = (
-            page.get(name, [] if name == "older" else None)
-            for name in ("place", "older", "about", "arrays")
-        )
+        place, older = page.get("place"), page.get("older", [])
+        about, arrays = page.get("about"), page.get("arrays")
         if not (isinstance(older, list) and isinstance(about, dict) and isinstance(arrays, dict)):
             raise StoreError(f"{path} is damaged: it does not say what a page says")
         if not all(isinstance(name, str) and PLACE.fullmatch(name) for name in (place, *older)):
             raise StoreError(f"{path} is damaged: it names a place that is not one of a model's")
         if not all(NAME.fullmatch(name) for name in arrays):
             raise StoreError(f"{path} is damaged: it names an array that is not one of a model's")
-    return Page(place, older, about, arrays, text)
+        return Page(str(place), older, about, arrays, text)
 
 
 def _check_version(path: Path, found: object) -> None:

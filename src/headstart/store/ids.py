@@ -70,7 +70,7 @@ class StoredIds:
         """The fence, if it and the ids and positions are of the same length and kind."""
         missing = [name for name in ("ids", "positions", "fence") if name not in self._arrays]
         if missing:
-            raise StoreError(f"{missing[0]}: the model has no such array; it is damaged")
+            raise ValueError(f"{missing[0]}: expected an array of this name, found none")
         ids, positions, fence = (self._arrays[name] for name in ("ids", "positions", "fence"))
         kind, (n, *more) = ids.dtype, (*ids.shape, -1)
         right = kind == np.int64 or (kind.kind == "U" and kind.isnative)
