@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Hashable
 from datetime import date, datetime
 from functools import partial
@@ -18,8 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart import Huber, MetaClassifier, MetaRegressor
+from headstart import Huber, MetaClassifier, MetaRegressor, load_model
+from headstart._core.files import turn
 from headstart.store import BLOCK, StoredIds, StoreError, pack_ids, read_model, write_model
+from headstart.store import folder as store_folder
+from headstart.store.arrays import write_array
 
 
 def fitted(ids: Any = None, T: int = 12, **settings: Any) -> MetaRegressor:
@@ -127,6 +131,11 @@ def files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file())
 
 
+def needed(folder: Path) -> list[Path]:
+    """The files without which the newest model in a folder is not whole."""
+    return [folder / "model.json", *sorted(folder.rglob("*.npy"))]
+
+
 def outcome(folder: Path) -> Any:
     """All a model can say, or the error it is refused with."""
     try:
@@ -148,7 +157,7 @@ def test_flipped_and_cut_bytes(settings: dict[str, Any], tmp_path: Path) -> None
     assert isinstance(right, tuple)
     rng = np.random.default_rng(0)
     refused = 0
-    for path in files(tmp_path / "model"):
+    for path in needed(tmp_path / "model"):
         whole = path.read_bytes()
         for _ in range(40):
             broken = bytearray(whole)
@@ -286,6 +295,227 @@ def test_an_older_model_stays_until_the_new_one_is_whole(
     assert outcome(tmp_path / "model") != before
     assert len(list((tmp_path / "model").glob("arrays-*"))) == 1
     np.testing.assert_array_equal(mapped.weights_of(3), old.weights_of(3))  # still open
+
+
+def test_versions_are_kept_and_gone_back_to(tmp_path: Path) -> None:
+    models = [fitted(reg=float(n)) for n in range(1, 6)]
+    folder = tmp_path / "model"
+    for model in models[:4]:
+        model.save(folder, keep=3)
+    assert [MetaRegressor.load(folder, version).reg for version in range(3)] == [4.0, 3.0, 2.0]
+    assert load_model(folder, version=2).reg == 2.0
+    assert len(list(folder.glob("arrays-*"))) == 3
+    with pytest.raises(ValueError, match=r"version: expected 0 .* to 2 .*model keeps, found 3"):
+        MetaRegressor.load(folder, version=3)
+    older = MetaRegressor.load(folder, version=1)
+    np.testing.assert_array_equal(older.predict(X, range(12)), models[2].predict(X, range(12)))
+    older.save(folder, keep=3)
+    assert [MetaRegressor.load(folder, version).reg for version in range(3)] == [3.0, 4.0, 3.0]
+    models[4].save(folder)
+    assert len(list(folder.glob("arrays-*"))) == 1
+    assert MetaRegressor.load(folder).reg == 5.0
+    for wrong in (0, -1, 1.5, True):
+        with pytest.raises((ValueError, TypeError), match="keep: expected an integer >= 1"):
+            models[0].save(folder, keep=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="version: expected an integer >= 0"):
+        MetaRegressor.load(folder, version=-1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"reg": 1.0, "step": 0.3}])
+def test_a_loaded_model_goes_on_when_its_folder_is_saved_again(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    old, count = fitted(T=9000, **settings), 9000  # so many that weights are mapped, not read
+    old.save(tmp_path / "model")
+    served = [MetaRegressor.load(tmp_path / "model") for _ in range(2)]
+    fitted(T=20, **settings).save(tmp_path / "model")
+    shutil.rmtree(tmp_path / "model")
+    np.testing.assert_array_equal(served[0].weights_of(count - 1), old.weights_of(count - 1))
+    some = np.arange(0, count, 750)
+    np.testing.assert_array_equal(served[0].predict(X, some), old.predict(X, some))
+    for model in (served[1], old):
+        model.partial_fit(X, X[:, 0], some).finish()
+    np.testing.assert_array_equal(served[1].predict(X, some), old.predict(X, some))
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
+def test_loaded_models_hold_few_files_open(tmp_path: Path) -> None:
+    fitted().save(tmp_path / "small")
+    fitted(T=9000).save(tmp_path / "large")
+    before = open_files()
+    small = [MetaRegressor.load(tmp_path / "small") for _ in range(20)]
+    assert open_files() == before
+    large = MetaRegressor.load(tmp_path / "large")
+    assert open_files() <= before + len(list(tmp_path.rglob("large/*/*.npy")))
+    del small, large
+    assert open_files() == before
+
+
+def test_a_writer_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted().save(tmp_path)
+    begun, seen = threading.Event(), []
+    held = True
+    original = store_folder._write_version
+
+    def watched(*args: Any) -> None:
+        seen.append(held)
+        original(*args)
+
+    def save() -> None:
+        begun.set()
+        fitted(reg=2.0).save(tmp_path)
+
+    monkeypatch.setattr(store_folder, "_write_version", watched)
+    thread = threading.Thread(target=save)
+    with turn(tmp_path / ".lock"):
+        thread.start()
+        begun.wait()
+        thread.join(0.5)
+        assert MetaRegressor.load(tmp_path).reg == "auto"  # who reads does not wait
+        held = False
+    thread.join()
+    assert seen == [False]
+    assert MetaRegressor.load(tmp_path).reg == 2.0
+
+
+def test_a_reader_takes_the_newer_page_if_arrays_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted(reg=1.0).save(tmp_path)
+    newer, original, opened = [fitted(reg=2.0), fitted(reg=3.0)], store_folder.StoredArray, 0
+
+    def slow(*args: Any) -> Any:
+        nonlocal opened
+        opened += 1
+        if opened in (2, 7) and newer:
+            newer.pop(0).save(tmp_path)
+        return original(*args)
+
+    monkeypatch.setattr(store_folder, "StoredArray", slow)
+    model = MetaRegressor.load(tmp_path)
+    assert model.reg == 3.0
+    assert not newer
+    model.finish()
+    next(tmp_path.rglob("own_rows.npy")).unlink()
+    with pytest.raises(StoreError, match=r"own_rows\.npy is missing: the model is damaged"):
+        MetaRegressor.load(tmp_path)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_a_killed_writer_left_is_cleared(first: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    if not first:
+        fitted(reg=1.0).save(folder)
+    (folder / ".lock").touch()
+    (folder / "arrays-0123456789ab").mkdir()
+    (folder / "arrays-0123456789ab" / "own_weights.npy").write_bytes(b"half")
+    (folder / ".model.json.01234567.part.json").write_bytes(b"{")
+    fitted(reg=2.0).save(folder, keep=2)
+    assert MetaRegressor.load(folder).reg == 2.0
+    names = {path.name for path in folder.iterdir() if not path.name.startswith("arrays-")}
+    assert names == {"model.json", ".lock"}
+    assert len(list(folder.glob("arrays-*"))) == (1 if first else 2)
+
+
+def forged(folder: Path, new: dict[str, Any] | None = None, **edits: Any) -> None:
+    """Change arrays and entries of the page of a model, and make all checksums right."""
+    page = json.loads((folder / "model.json").read_text())
+    del page["checksum"]
+    for name, array in (new or {}).items():
+        path = folder / page["place"] / f"{name}.npy"
+        path.unlink()
+        page["arrays"][name] = write_array(path, np.asarray(array))
+    for name, value in edits.items():
+        where = page["about"] if name in page["about"] else page
+        where[name] = value
+    page["checksum"] = store_folder._checksum(page)
+    (folder / "model.json").write_text(json.dumps(page))
+
+
+FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a slot beyond all": ({"own_slot": np.full(13, 10**9)}, {}, "own_slot: expected"),
+    "a short total": ({"bias_total": np.ones(1)}, {}, r"bias_total: expected .* shape \(3\)"),
+    "many open tasks": ({"bias_counts": np.array([12, 36, 0, 10**9, 10**9])}, {}, "open_h: exp"),
+    "an entity beyond all": ({"open_entity": np.array([10**9])}, {}, "open_entity: expected"),
+    "weights that are none": ({"own_weights": np.full((13, 3), np.nan)}, {}, "own_weights"),
+    "positions beyond all": ({"positions": np.arange(13) * 10**6}, {}, "positions|position"),
+    "a place elsewhere": ({}, {"place": "../other"}, "names a place that is not one"),
+    "an older place elsewhere": ({}, {"older": ["/etc"]}, "names a place that is not one"),
+    "an array elsewhere": ({}, {"arrays": {"../../x": {}}}, "names an array that is not one"),
+    "many features": ({}, {"n_features": 10**9}, "own_weights: expected 1000000001 floats"),
+    "features that are none": ({}, {"n_features": "two"}, "n_features: expected an integer"),
+    "names of others": ({}, {"feature_names": ["a"]}, "feature_names: expected 2 different"),
+    "classes of none": ({}, {"classes": [0, 1]}, "classes: expected those of a MetaRegressor"),
+    "a loss of nobody": ({}, {"parameters": {"loss": "kind"}}, "loss: expected one of"),
+    "a parameter of nobody": ({}, {"parameters": {"x": 1}}, "unexpected keyword argument 'x'"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_model_from_a_stranger(name: str, tmp_path: Path) -> None:
+    arrays, edits, message = FORGERIES[name]
+    model = fitted(reg=1.0, step=0.3)
+    model.partial_fit(X[:1], X[:1, 0], groups=[100])  # a task is open
+    model.save(tmp_path / "model")
+    forged(tmp_path / "model")
+    MetaRegressor.load(tmp_path / "model").finish()  # which is right as it is
+    forged(tmp_path / "model", arrays, **edits)
+    with pytest.raises(StoreError, match=message) as refused:
+        ask(tmp_path / "model")
+    assert str(tmp_path / "model") in str(refused.value)
+
+
+def ask(folder: Path) -> None:
+    model = MetaRegressor.load(folder)
+    model.predict(X, range(12))
+    model.finish()
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{}", '{"format": 1}', "NaN", "", "[1" + "0" * 9999]
+)
+def test_pages_of_any_shape(text: str, tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(StoreError, match=r"model\.json is .*damaged"):
+        MetaRegressor.load(tmp_path)
+
+
+def test_no_link_pipe_or_folder_is_followed(tmp_path: Path) -> None:
+    fitted().save(tmp_path / "right")
+    (place,) = (tmp_path / "right").glob("arrays-*")
+    (tmp_path / "link").symlink_to(tmp_path / "right")
+    assert MetaRegressor.load(tmp_path / "link").reg == "auto"  # one that the user gave
+    aside = tmp_path / "aside"
+    link: Any = partial(Path.symlink_to, target=aside)
+    for path in (tmp_path / "right" / "model.json", place / "ids.npy", place):
+        for make in (link, os.mkfifo, Path.touch if path == place else Path.mkdir):
+            path.rename(aside)
+            make(path)
+            with pytest.raises(StoreError, match=r"plain (files?|folder)"):
+                MetaRegressor.load(tmp_path / "right")
+            if make is Path.mkdir:
+                path.rmdir()
+            else:
+                path.unlink()
+            aside.rename(path)
+    assert MetaRegressor.load(tmp_path / "right").reg == "auto"
+
+
+def test_saving_over_a_forged_folder_stays_inside(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("mine")
+    fitted().save(tmp_path / "model")
+    (tmp_path / "model" / "arrays-0123456789ab").symlink_to(other)
+    forged(tmp_path / "model", older=["arrays-0123456789ab"])
+    fitted(reg=2.0).save(tmp_path / "model", keep=3)
+    assert [p.name for p in files(other)] == ["thesis.tex"]
+    assert MetaRegressor.load(tmp_path / "model").reg == 2.0
 
 
 def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:

@@ -1,18 +1,75 @@
-"""Files that are complete or not there, never half written."""
+"""Files that are complete or not there, never half written, and writers that take turns."""
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+# An open that neither follows a link nor waits for the other end of a pipe.
+CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it there in one step."""
+    """Let `write` fill a file beside `path`, then put it there in one step.
+
+    It is on the disk before it has its name, so that no loss of power leaves half of it there.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part{path.suffix}")
     try:
         write(aside)
+        sync(aside)
         aside.replace(path)
+        sync(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Return when a file's content, or a folder's list of names, is on the disk."""
+    if sys.platform == "win32":
+        return  # it writes by itself before it renames, and opens no folders
+    try:
+        number = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return  # a folder that may be entered and not listed
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def turn(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread is in such a block of the same file.
+
+    The system holds the lock, and gives it free when a process dies. The file stays: were it
+    deleted, one could wait for the old one while another has the new one.
+    """
+    number = os.open(path, os.O_RDWR | os.O_CREAT | CAREFUL, 0o666)
+    try:
+        _wait_for(number)
+        yield
+    finally:
+        os.close(number)
+
+
+def _wait_for(number: int) -> None:
+    if sys.platform == "win32":
+        while True:
+            try:
+                msvcrt.locking(number, msvcrt.LK_LOCK, 1)
+            except OSError:  # it gives up after ten seconds
+                continue
+            return
+    else:
+        fcntl.flock(number, fcntl.LOCK_EX)

@@ -32,7 +32,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "datetime64": lambda parts: np.datetime64(*parts),
     "timedelta64": lambda parts: np.timedelta64(*parts),
     "decimal": Decimal,
-    "fraction": Fraction,
+    "fraction": lambda text: Fraction(*map(int, text.split("/"))),  # not "1e999999999"
     "uuid": UUID,
     "tuple": lambda items: tuple(map(from_plain, items)),
 }
@@ -56,10 +56,14 @@ def to_plain(name: str, value: object) -> object:
 
 
 def from_plain(value: Any) -> Any:
-    """What `to_plain` was given."""
+    """What `to_plain` was given; ValueError, or what Python raises, for what it never gives."""
     if isinstance(value, dict):
         ((kind, text),) = value.items()
+        if kind not in _READERS:
+            raise ValueError(f"expected a value of {', '.join(_READERS)}, found {kind!r:.60}")
         return _READERS[kind](text)
+    if isinstance(value, list):
+        raise ValueError("expected one value, found a list")
     return value
 
 

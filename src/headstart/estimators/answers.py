@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from headstart.tasks.ids import Column, canonical, read_ids, warn_other_kinds
 
 Positions = NDArray[np.int64]
 Matrix = NDArray[np.float64]
+Floats = TypeVar("Floats", bound=FloatArray)
 
 
 class Query(NamedTuple):
@@ -61,21 +62,21 @@ class Answers(Learned):
         """Linear predictions."""
         known, X, positions, side = query
         if isinstance(known, SparseStream):
-            return known.predicted(csr_array(X), positions)
+            return _finite(known.predicted(csr_array(X), positions))
         weights, place = known.weights(positions)
         out, start = np.empty(len(X), X.dtype), known.start.astype(X.dtype)
         predictions(read_only(X), place, read_only(weights), read_only(start), out)
         if self.side is not None and (unknown := positions < 0).any():
             out[unknown] = self.prior_.predict(X[unknown], None if side is None else side[unknown])
-        return out
+        return _finite(out)
 
     def _variances(self, query: Query) -> Vector:
         """Variances of linear predictions; the noise of a label is not in them."""
         known = query.known
         if isinstance(known, SparseStream):
-            return known.variance(csr_array(query.X), query.positions)
+            return _finite(known.variance(csr_array(query.X), query.positions))
         stream = known if isinstance(known, PriorStream) else self._prior_stream()
-        return stream.variance(query.X, query.positions)
+        return _finite(stream.variance(query.X, query.positions))
 
     def predict_one(self, x: Any, id: Hashable = None) -> Any:  # noqa: A002
         """What `predict` gives for one row; `x` and `id` as in `learn_one`."""
@@ -168,6 +169,16 @@ class Answers(Learned):
     def _label_of(self, score: float) -> Any:
         """One score as a label."""
         raise NotImplementedError
+
+
+def _finite(answers: Floats) -> Floats:
+    """Answers, if they are numbers."""
+    if not np.isfinite(answers).all():
+        raise ValueError(
+            "X: expected rows of which predictions are finite; those of some grew beyond all "
+            "numbers: they, or what was learned from, are too large"
+        )
+    return answers
 
 
 def _check_one(column: Column) -> None:

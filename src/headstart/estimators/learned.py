@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from headstart._core.checks import FloatArray
+from headstart._core.checks import FloatArray, check_count
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
 from headstart.estimators.base_model import check_base
@@ -28,6 +28,7 @@ from headstart.online import (
     Settings,
     SparseStream,
 )
+from headstart.store import StoreError, damaged
 from headstart.tasks.ids import canonical
 
 STARTING = threading.RLock()  # held while a model's first rows come, or it is read from disk
@@ -224,11 +225,21 @@ class Learned(Estimator):
             self.stream()
         return super().__getstate__()
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, keep: int = 1) -> None:
         """Write the model into the folder `path`, in the place of an older model there.
 
-        Plain arrays and JSON, no pickle. What was there stays whole until the new model is.
+        Plain arrays and JSON, no pickle. What was there stays whole until the new model is, and
+        a model that was loaded from there goes on with what it had. Several processes may save to
+        one folder, one after the other, and load from it meanwhile.
+
+        Parameters
+        ----------
+        path : str or Path
+        keep : int
+            How many of the newest versions there are afterwards, this one included: those before
+            it are for `load`.
         """
+        check_count("keep", keep)
         stream = self.stream()
         check_unchanged(stream.settings, self.settings())
         names = getattr(self, "feature_names_in_", None)
@@ -239,17 +250,33 @@ class Learned(Estimator):
             None if names is None else list(names),
             getattr(self, "classes_", None),
         )
-        state.write(Path(path), description, stream)
+        state.write(Path(path), description, stream, keep)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path, version: int = 0) -> Self:
         """The model in the folder `path`, as it was when it was saved.
 
         Weights are read from disk as they are needed; files that are not whole are refused.
+
+        Parameters
+        ----------
+        path : str or Path
+        version : int
+            0 for the newest, 1 for the one saved before it, and so on, as far as `save` keeps
+            them. Saving such a one again makes it the newest.
         """
-        saved = state.read(Path(path), cls.__name__)
-        _, parameters, width, names, classes = saved.description
-        model = cls(**parameters)
-        model._describe(width, names, classes)
-        model._known = saved.stream(model.settings())
+        return cls.from_saved(state.read(Path(path), version))
+
+    @classmethod
+    def from_saved(cls, saved: state.Saved) -> Self:
+        """The model that was read from a folder, which must be of this class."""
+        kind, parameters, width, names, classes = saved.description
+        if kind != cls.__name__:
+            raise StoreError(f"{saved.folder} holds a {kind}; load it with {kind}.load")
+        with damaged(saved.folder):
+            model = cls(**parameters)
+            if (classes is None) == isinstance(model, ClassifierMixin):
+                raise ValueError(f"classes: expected those of a {kind}, found {classes}")
+            model._describe(width, names, classes)
+            model._known = saved.stream(model.settings())
         return model

@@ -6,11 +6,20 @@ from pathlib import Path
 
 from headstart.estimators.classifier import MetaClassifier
 from headstart.estimators.regressor import MetaRegressor
-from headstart.store import read_model
+from headstart.estimators.state import read
 
 
-def load_model(path: str | Path) -> MetaRegressor | MetaClassifier:
-    """The model in the folder `path`, of whichever class it is."""
-    if read_model(Path(path))[0]["kind"] == "MetaClassifier":
-        return MetaClassifier.load(path)
-    return MetaRegressor.load(path)
+def load_model(path: str | Path, version: int = 0) -> MetaRegressor | MetaClassifier:
+    """The model in the folder `path`, of whichever class it is.
+
+    Parameters
+    ----------
+    path : str or Path
+    version : int
+        0 for the newest, 1 for the one saved before it, and so on, as far as
+        ``save(path, keep=...)`` keeps them.
+    """
+    saved = read(Path(path), version)
+    if saved.description.kind == "MetaClassifier":
+        return MetaClassifier.from_saved(saved)
+    return MetaRegressor.from_saved(saved)

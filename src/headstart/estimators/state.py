@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from headstart._core.checks import FloatArray, Vector
+from headstart._core.checks import FloatArray, Vector, check_count
 from headstart._core.plain import from_plain, to_plain
+from headstart._core.saved import MANY, checked
 from headstart.estimators.inputs import Labels
 from headstart.losses import Loss, get_loss
 from headstart.meta.prior import Prior
@@ -23,9 +24,20 @@ from headstart.online import (
     Settings,
     SparseStream,
 )
-from headstart.store import StoredArray, StoredIds, StoreError, pack_ids, read_model, write_model
+from headstart.store import (
+    StoredArray,
+    StoredIds,
+    StoreError,
+    damaged,
+    pack_ids,
+    read_model,
+    write_model,
+)
 
 Positions = NDArray[np.int64]
+Files = dict[str, StoredArray]
+
+ABOUT = ("kind", "parameters", "n_features", "feature_names", "classes", "n_tasks")
 
 
 class Description(NamedTuple):
@@ -42,6 +54,7 @@ class Description(NamedTuple):
 class Stored:
     """A stream on disk: own weights are read by entity, all the rest when it has to go on."""
 
+    folder: Path
     settings: PriorSettings | Settings
     ids: StoredIds
     arrays: dict[str, StoredArray]
@@ -58,38 +71,64 @@ class Stored:
         """Own weights, and for each of the positions the row among them."""
         different, place = np.unique(positions, return_inverse=True)
         unknown = int(np.searchsorted(different, 0))  # how many of them are -1: none or one
-        return self.arrays["own_weights"].rows(different[unknown:]), place - unknown
+        stored = self.arrays["own_weights"]
+        own = stored.rows(different[unknown:])
+        if not np.isfinite(own).all():
+            raise StoreError(f"{stored.path} is damaged: expected finite weights")
+        return own, place - unknown
 
     def live(self) -> PriorStream | BiasStream:
         """All of it, read and checked."""
-        arrays = {name: array.whole() for name, array in self.arrays.items()}
+        rest = self.folder, self.settings, self.ids, self.arrays
         if isinstance(self.settings, PriorSettings):
-            return PriorStream.from_arrays(self.settings, self.ids.index(), arrays)
-        return BiasStream.from_arrays(self.settings, self.ids.index(), arrays)
+            return _stream(PriorStream, *rest)
+        return _stream(BiasStream, *rest)
+
+
+S = TypeVar("S", PriorStream, SparseStream, BiasStream)
+
+
+def _stream(kind: type[S], folder: Path, settings: Any, ids: StoredIds, arrays: Files) -> S:
+    """The stream of a kind whose arrays these are."""
+    index = ids.index()
+    with damaged(folder):
+        return kind.from_arrays(settings, index, {name: a.whole() for name, a in arrays.items()})
 
 
 class Saved(NamedTuple):
     """A model in a folder: the estimator's description, and the files of its stream."""
 
+    folder: Path
     description: Description
-    arrays: dict[str, StoredArray]
+    arrays: Files
     n_tasks: int
 
     def stream(self, settings: PriorSettings | Settings) -> Stored | SparseStream:
         """The stream, of which only the start and the prior are read, if its rows are dense."""
-        prior = None
+        d = self.description.n_features
         if "sparse_values" in self.arrays and isinstance(settings, PriorSettings):
-            arrays = {name: array.whole() for name, array in self.arrays.items()}
-            return SparseStream.from_arrays(settings, StoredIds(self.arrays).index(), arrays)
+            ids = StoredIds(self.arrays)
+            stream = _stream(SparseStream, self.folder, settings, ids, self.arrays)
+            if stream.n_features != d:
+                raise ValueError(f"n_features: expected {stream.n_features}, found {d}")
+            return stream
+        prior, own = None, self.arrays["own_weights"]
+        if own.shape[1:] != (d + 1,) or own.dtype not in (np.float32, np.float64):
+            raise ValueError(f"own_weights: expected {d + 1} floats a row, found {own.shape}")
+        names = {name for name in self.arrays if name.startswith("prior_")} | {"start"}
+        small = {name: self.arrays[name].whole() for name in names}
         if isinstance(settings, PriorSettings):
-            small = {n: a.whole() for n, a in self.arrays.items() if n.startswith("prior_")}
-            prior = prior_from(small, settings.loss)
-        start = self.arrays["start"].whole()
-        return Stored(settings, StoredIds(self.arrays), self.arrays, start, prior, self.n_tasks)
+            prior = prior_from(
+                small, settings.loss, n_features=d, intercept=settings.fit_intercept,
+                n_side=len(settings.side),
+            )  # fmt: skip
+        start = checked(small, "start", (d + 1,), np.float64)
+        ids = StoredIds(self.arrays, len(own))
+        return Stored(self.folder, settings, ids, self.arrays, start, prior, self.n_tasks)
 
 
-def write(folder: Path, model: Description, stream: AnyStream) -> None:
-    """Save a model and the stream it knows."""
+def write(folder: Path, model: Description, stream: AnyStream, keep: int) -> None:
+    """Save a model and the stream it knows, beside the versions that are kept."""
     classes = None if model.classes is None else [to_plain("classes", c) for c in model.classes]
     with stream.lock:
         arrays = {**stream.arrays(), "start": stream.start, **pack_ids(stream.ids.keys)}
@@ -101,23 +140,44 @@ def write(folder: Path, model: Description, stream: AnyStream) -> None:
             "classes": classes,
             "n_tasks": stream.n_tasks,
         }
-        write_model(folder, about, arrays)
+        write_model(folder, about, arrays, keep)
 
 
-def read(folder: Path, kind: str) -> Saved:
-    """The model saved in a folder, which must be of this class."""
-    about, arrays = read_model(folder)
-    if about["kind"] != kind:
-        raise StoreError(f"{folder} holds a {about['kind']}; load it with {about['kind']}.load")
-    classes = about["classes"]
-    description = Description(
-        kind,
-        {name: _unpack(value) for name, value in about["parameters"].items()},
-        about["n_features"],
-        about["feature_names"],
-        None if classes is None else np.array([from_plain(c) for c in classes]),
-    )
-    return Saved(description, arrays, about["n_tasks"])
+def read(folder: Path, version: int) -> Saved:
+    """A version of the model saved in a folder."""
+    about, arrays = read_model(folder, version)
+    with damaged(folder):
+        kind, parameters, d, names, classes, n_tasks = (about[name] for name in ABOUT)
+        if not isinstance(kind, str) or not isinstance(parameters, dict):
+            raise ValueError("expected the name and the parameters of an estimator")
+        check_count("n_features", d, at_most=MANY)
+        check_count("n_tasks", n_tasks, at_least=0, at_most=MANY)
+        if names is not None:
+            _check_names(names, d)
+        values = {name: _unpack(value) for name, value in parameters.items()}
+        if not isinstance(values.get("group"), str | int | None):
+            raise ValueError(f"group: expected a column, found {values['group']!r:.60}")
+        labels = None if classes is None else _checked_classes(classes)
+        return Saved(folder, Description(kind, values, d, names, labels), arrays, n_tasks)
+
+
+def _check_names(names: Any, count: int) -> None:
+    """Raise if these are not the names of so many features."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("feature_names: expected a list of names")
+    if len(names) != count or len(set(names)) != count:
+        raise ValueError(f"feature_names: expected {count} different ones, found {len(names)}")
+
+
+def _checked_classes(classes: Any) -> Labels:
+    """The two labels of a classifier."""
+    first, second = (from_plain(c) for c in classes)
+    found = np.array([first, second])
+    if found.shape != (2,) or found.dtype.kind == "O" or not bool(found[0] < found[1]):
+        raise ValueError(f"classes: expected two labels in order, found {classes!r:.60}")
+    if found.tolist() != [first, second] and found.dtype.kind not in "mM":
+        raise ValueError(f"classes: expected two labels of one type, found {classes!r:.60}")
+    return found
 
 
 def _pack(name: str, value: Any) -> object:

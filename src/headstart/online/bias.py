@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
 from headstart._core.jit import kernel, within
+from headstart._core.saved import MANY, Arrays, checked
 from headstart.meta.step import descend
 from headstart.online.constant import FOLLOW
 from headstart.online.settings import Rules
@@ -24,19 +24,6 @@ NEW, CLOSED = -1, -2  # an entity's slot among the open tasks, if it has none
 COUNTS = ["steps", "rows", "current", "n_open", "n_opened"]
 SUMS = ["squares", "weight", "gradients", "reach"]
 TALLY = np.dtype([(name, np.int64) for name in COUNTS] + [(name, np.float64) for name in SUMS])
-
-
-def checked(
-    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kind: DTypeLike
-) -> NDArray[Any]:
-    """The array of this name, if it has this shape and type, so that kernels can be trusted."""
-    array = arrays[name]
-    if array.shape != shape or array.dtype != np.dtype(kind):
-        raise ValueError(
-            f"{name}: expected {np.dtype(kind)} of shape {shape}, "
-            f"found {array.dtype} of shape {array.shape}"
-        )
-    return array
 
 
 class Bias(NamedTuple):
@@ -70,15 +57,20 @@ class Bias(NamedTuple):
         return cls(initial.copy(), initial.copy(), total, tally)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Bias:
-        """The bias whose `arrays` these are."""
-        tally, width = np.zeros(1, TALLY), (np.size(arrays["bias_last"]),)
-        for names, part, kind in ((COUNTS, "counts", np.int64), (SUMS, "sums", np.float64)):
-            values = checked(arrays, f"bias_{part}", (len(names),), kind)
-            for name, value in zip(names, values.tolist(), strict=True):
-                tally[name] = value
+    def from_arrays(cls, arrays: Arrays, width: int, n_entities: int) -> Bias:
+        """The bias of this many numbers whose `arrays` these are, in a stream of such entities."""
+        counts = checked(arrays, "bias_counts", (len(COUNTS),), np.int64, at_least=NEW, below=MANY)
+        sums = checked(arrays, "bias_sums", (len(SUMS),), np.float64, at_least=0.0)
+        tally = np.zeros(1, TALLY)
+        for name, value in zip([*COUNTS, *SUMS], [*counts.tolist(), *sums.tolist()], strict=True):
+            tally[name] = value
+        steps, rows, current, n_open, n_opened = counts.tolist()
+        if min(steps, rows) < 0 or not 0 <= n_open <= n_opened or not current < max(n_entities, 1):
+            raise ValueError(f"bias_counts: expected counts that fit, found {counts.tolist()}")
+        if rows == 0 and tally["squares"][0] > 0.0:
+            raise ValueError("bias_sums: expected no squares of no rows")
         first, last, total = (
-            checked(arrays, f"bias_{name}", width, np.float64).copy()
+            checked(arrays, f"bias_{name}", (width,), np.float64).copy()
             for name in ("first", "last", "total")
         )
         return cls(first, last, total, tally)

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from headstart._core.checks import FloatArray, Vector, read_only
 from headstart._core.jit import run_blocks
+from headstart._core.saved import named
 from headstart.online.bias import CLOSED, NEW, Begin, Bias, Counts, begin_now
 from headstart.online.constant import Constant
 from headstart.online.exact import learn_exactly, solve_exactly
@@ -291,8 +292,8 @@ class BiasStream(Stream):
         Stream.__init__(self, state["ids"])
         arrays, exact = state["arrays"], state["settings"].exact
         self.settings, self._rules = state["settings"], state["settings"].rules()
-        self._bias = Bias.from_arrays(arrays)
-        width, count = self.n_features + 1, self.ids.room
+        width, count = named(arrays, "own_weights").shape[-1], self.ids.room
+        self._bias = Bias.from_arrays(arrays, width, count)
         self._entities = Entities.from_arrays(arrays, width, count, exact=exact)
-        self._tasks = OpenTasks.from_arrays(arrays, width, self._bias.n_open, self._entities.slot)
+        self._tasks = OpenTasks.from_arrays(arrays, self._bias, self._entities.slot)
         self._publish()

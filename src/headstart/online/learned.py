@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from headstart._core.checks import FloatArray
+from headstart._core.saved import MANY, checked, float_kind, named
+from headstart._core.saved import Arrays as Saved
 from headstart.meta.prior import Prior, Summaries
 from headstart.meta.prior.learn import find_prior
 from headstart.meta.prior.saved import prior_arrays, prior_from
@@ -176,21 +178,28 @@ class PriorStream(OwnWeights):
             return found
 
     @classmethod
-    def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Arrays) -> Self:
+    def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Saved) -> Self:
         """The stream whose `arrays` these are."""
-        own = arrays["own_weights"]
-        stream = cls(settings, own.shape[1] - 1, own.dtype)
-        stream._prior, stream.ids = prior_from(arrays, settings.loss), ids
-        stream._rows, stream._learned, stream._tasks = arrays["rows"].tolist()
-        stream.summaries = None
+        d, n_side = named(arrays, "own_weights").shape[-1] - 1, len(settings.side)
+        own = checked(arrays, "own_weights", (len(ids), d + 1), float_kind(arrays, "own_weights"))
+        stream = cls(settings, d, own.dtype)
+        stream._prior = prior_from(
+            arrays, settings.loss, n_features=d, intercept=settings.fit_intercept, n_side=n_side
+        )
+        counts = checked(arrays, "rows", (3,), np.int64, at_least=-1, below=MANY)
+        stream._rows, stream._learned, stream._tasks = counts.tolist()
+        if min(stream._rows, stream._tasks) < 0:
+            raise ValueError(f"rows: expected counts, found {counts.tolist()}")
+        stream.ids, stream.summaries = ids, None
         if "sums" in arrays:
             stream.summaries = Summaries.from_arrays(
-                settings.loss, ids, arrays, fit_intercept=settings.fit_intercept
+                settings.loss, ids, arrays, n_features=d, fit_intercept=settings.fit_intercept
             )
         stream._make_room()
         stream._own[: len(own)], stream._fresh[: len(own)] = own, True
-        if "side" in arrays:
-            stream._side[: len(arrays["side"])] = arrays["side"]
+        if stream.summaries is not None:
+            count = len(stream.summaries)
+            stream._side[:count] = checked(arrays, "side", (count, n_side), np.float64)
         return stream
 
     def without_entities(self) -> Self:

@@ -15,6 +15,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from headstart._core.checks import FloatArray, Vector
+from headstart._core.saved import MANY, checked, float_kind, named
+from headstart._core.saved import Arrays as Saved
 from headstart.inner.posterior.passes import sparse_posteriors
 from headstart.inner.posterior.sparse import sparse_evidence
 from headstart.meta.prior import Prior
@@ -187,15 +189,24 @@ class SparseStream(Doubling):
             return {**rows, **prior_arrays(self.prior), "rows": np.array([self._learned])}
 
     @classmethod
-    def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Arrays) -> Self:
+    def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Saved) -> Self:
         """The stream whose `arrays` these are."""
-        data, indices, indptr, y, weight, entity = (arrays[f"sparse_{name}"] for name in ROWS)
-        prior = prior_from(arrays, settings.loss)
-        stream = cls(settings, prior.n_features, data.dtype)
-        stream.ids = ids
-        stream._X = csr_array((data, indices, indptr), shape=(len(y), prior.n_features))
+        d, n = len(named(arrays, "prior_scale")), len(named(arrays, "sparse_y"))
+        prior = prior_from(
+            arrays, settings.loss, n_features=d, intercept=settings.fit_intercept, sparse=True
+        )
+        stream = cls(settings, d, float_kind(arrays, "sparse_values"))
+        stream.ids, stream._X = ids, _checked_matrix(arrays, n, d)
+        y = checked(arrays, "sparse_y", (n,), stream.dtype)
+        settings.loss.check_labels(y)
+        weight = checked(arrays, "sparse_weight", (n,), np.float64, above=0.0)
+        entity = checked(arrays, "sparse_entity", (n,), np.int64, at_least=-n, below=len(ids))
+        if np.unique(entity[entity >= 0]).size != len(ids):
+            raise ValueError("sparse_entity: expected rows of every id")
         stream._y, stream._weight, stream._entity = y, weight, entity
-        (stream._learned,) = arrays["rows"].tolist()
+        (stream._learned,) = checked(
+            arrays, "rows", (1,), np.int64, at_least=-1, below=MANY
+        ).tolist()
         order = np.argsort(stream._first_seen(), kind="stable")
         tasks = TaskSet.from_arrays(stream._X, y, entity)
         stream._know(prior, tasks, weight[order])
@@ -206,3 +217,26 @@ class SparseStream(Doubling):
         copy = type(self)(self.settings, self.n_features, self.dtype)
         copy._prior = self.prior
         return copy
+
+
+def _checked_matrix(arrays: Saved, n: int, d: int) -> Csr:
+    """The rows of a saved stream: columns in order, and no column twice in a row."""
+    count = named(arrays, "sparse_values").size
+    values = checked(arrays, "sparse_values", (count,), float_kind(arrays, "sparse_values"))
+    indices = ("sparse_columns", count, d), ("sparse_starts", n + 1, count + 1)
+    columns, starts = (
+        checked(arrays, name, (length,), _index_kind(arrays, name), at_least=0, below=last)
+        for name, length, last in indices
+    )
+    if starts[0] != 0 or starts[-1] != count or np.any(starts[1:] < starts[:-1]):
+        raise ValueError("sparse_starts: expected where each row begins, in order")
+    new_row = np.zeros(count + 1, np.bool_)
+    new_row[starts] = True
+    if np.any((columns[1:] <= columns[:-1]) & ~new_row[1:-1]):
+        raise ValueError("sparse_columns: expected columns of a row in order")
+    return csr_array((values, columns, starts), shape=(n, d))
+
+
+def _index_kind(arrays: Saved, name: str) -> type[np.signedinteger[Any]]:
+    """int32 or int64: SciPy takes what is enough."""
+    return np.int32 if named(arrays, name).dtype == np.int32 else np.int64

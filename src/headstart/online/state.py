@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from headstart._core.checks import FloatArray
-from headstart.online.bias import NEW, Counts, Matrix, checked
-
-Arrays = Mapping[str, NDArray[Any]]
+from headstart._core.saved import MANY, Arrays, checked, float_kind, named
+from headstart.online.bias import CLOSED, NEW, Bias, Counts, Matrix
 
 
 class OpenTasks(NamedTuple):
@@ -37,20 +35,23 @@ class OpenTasks(NamedTuple):
         return cls(*np.zeros((2, slots, width)), *np.zeros((4, slots), np.int64))
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, width: int, n_open: int, slot: Counts) -> OpenTasks:
+    def from_arrays(cls, arrays: Arrays, bias: Bias, slot: Counts) -> OpenTasks:
         """The tasks saved under ``open_``; `slot` is that of the entities, which they must fit."""
+        n_open, width, last = bias.n_open, bias.h.size, MANY
         vectors = (
             _writable(checked(arrays, f"open_{name}", (n_open, width), np.float64))
             for name in ("h", "pulls")
         )
+        limits = {"rows": (1, last), "entity": (0, slot.size), "order": (0, last),
+                  "born": (0, bias.steps + 1)}  # fmt: skip
         numbers = (
-            _writable(checked(arrays, f"open_{name}", (n_open,), np.int64))
-            for name in ("rows", "entity", "order", "born")
+            _writable(
+                checked(arrays, f"open_{name}", (n_open,), np.int64, at_least=low, below=high)
+            )
+            for name, (low, high) in limits.items()
         )
         tasks = cls(*vectors, *numbers)
         whose = tasks.entity
-        if n_open and not (whose.min() >= 0 and whose.max() < slot.size):
-            raise ValueError("open_entity: expected positions of entities")
         if np.any(slot[whose] != np.arange(n_open)) or np.count_nonzero(slot >= 0) != n_open:
             raise ValueError("own_slot: expected the places of the open tasks")
         return tasks
@@ -99,19 +100,19 @@ class Entities(NamedTuple):
     @classmethod
     def from_arrays(cls, arrays: Arrays, width: int, count: int, *, exact: bool) -> Entities:
         """The entities saved under ``own_``."""
-        kind = np.float32 if arrays["own_weights"].dtype == np.float32 else np.float64
+        kind = float_kind(arrays, "own_weights")
         ways = 0 if exact else count
-        starts = 1 if len(arrays["own_starts"]) == 1 else ways
-        sizes = {"weights": count, "pulls": ways, "starts": starts}
-        vectors = (
+        begins = 1 if len(named(arrays, "own_starts")) == 1 else ways
+        sizes = {"weights": count, "pulls": ways, "starts": begins}
+        weights, pulls, starts = (
             _writable(checked(arrays, f"own_{name}", (size, width), kind))
             for name, size in sizes.items()
         )
-        numbers = (
-            _writable(checked(arrays, f"own_{name}", (count,), np.int64))
-            for name in ("rows", "slot")
+        rows, slot = (
+            _writable(checked(arrays, f"own_{name}", (count,), np.int64, at_least=low, below=MANY))
+            for name, low in {"rows": 0, "slot": CLOSED}.items()
         )
-        return cls(*vectors, *numbers)
+        return cls(weights, pulls, starts, rows, slot)
 
     def with_room(self, count: int) -> Entities:
         """These entities, each with a start of its own, and room for so many."""

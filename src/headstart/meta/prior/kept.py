@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
+from headstart._core.saved import Arrays as Saved
+from headstart._core.saved import check_different, checked, float_kind, named
 from headstart.inner.posterior.evidence import Evidence, sum_rows
 from headstart.losses import Loss
 from headstart.meta.prior.log import Log, Table
@@ -128,17 +130,40 @@ class Kept:
             "view": np.concatenate([view.centre, [view.level, self._placed]]),
         }
 
-    def _restore(self, arrays: Arrays, n_entities: int) -> None:
-        """Keep what these arrays hold, of so many entities."""
-        *centre, level, placed = arrays["view"].tolist()
-        self._begin(len(centre))
+    def _restore(self, arrays: Saved, n_features: int, n_entities: int) -> None:
+        """Keep what these arrays hold, of so many columns and entities."""
+        *centre, level, placed = checked(arrays, "view", (n_features + 2,), np.float64).tolist()
+        self._begin(n_features)
+        rows = self._checked_rows(arrays, n_entities)
+        table = checked(arrays, "sums", (None, self._sums.table.shape[1]), np.float64)
+        owner = checked(
+            arrays, "sums_entity", (len(table),), np.int64, at_least=0, below=n_entities
+        )
+        check_different("sums_entity", owner, n_entities)
+        if placed not in (0.0, 1.0) or (len(table) and not placed):
+            raise ValueError(f"view: expected 1 where rows were summed, or 0, found {placed:g}")
+        if not self.fit_intercept and (any(centre) or level):
+            raise ValueError("view: expected 0 without an intercept")
+        if table[:, -1].min(initial=0.0) < 0.0:
+            raise ValueError("sums: expected counts of rows in the last column")
         self._placed = bool(placed)
         self._look_from(np.array(centre), level)
         self._make_lines(n_entities)
-        self._open_lines(arrays["sums_entity"])
-        self._sums.table[:] = arrays["sums"]
-        names = ("X", "y", "weight", "entity")
-        self._append(Table(*(arrays[f"log_{name}"] for name in names)), n_entities)
+        self._open_lines(owner)
+        self._sums.table[:] = table
+        self._append(rows, n_entities)
+
+    def _checked_rows(self, arrays: Saved, n_entities: int) -> Table:
+        """The rows that wait."""
+        kind, count = float_kind(arrays, "log_X"), len(named(arrays, "log_X"))
+        rows = Table(
+            checked(arrays, "log_X", (count, self.n_features), kind),
+            checked(arrays, "log_y", (count,), kind),
+            checked(arrays, "log_weight", (count,), np.float64, above=0.0),
+            checked(arrays, "log_entity", (count,), np.int64, at_least=0, below=n_entities),
+        )
+        self.loss.check_labels(rows.y)
+        return rows
 
     def _units(self, numbers: Counts) -> Columns:
         """Mean and mean square of the columns, over what these entities have shown."""

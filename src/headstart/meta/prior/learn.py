@@ -166,14 +166,17 @@ def find_prior(
         )
     shape = chosen_metric(metric, columns.width, sparse=isinstance(e, SparseEvidence))
     jobs = check_jobs(n_jobs)
+    aim = Aim(shape, shrink, rate, passes, jobs)
     try:
-        aim = Aim(shape, shrink, rate, passes, jobs)
         found = learn(e, chosen, aim, few, level=columns.intercept)
-    except np.linalg.LinAlgError:
+    except (ArithmeticError, ValueError):  # of SciPy, NumPy and math; nothing there is refused
+        found = None
+    units_of_x = columns.centre, columns.scale, columns.level
+    if found is None or not all(np.isfinite(a).all() for a in (*found.start, *units_of_x)):
         raise ValueError(
             "tasks: the numbers are too large or too small to learn from; use other units, or "
             "weights nearer to 1"
-        ) from None
+        )
     start = _from_side_units(found.start, units)
     return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart.inner.posterior.state import Start
+from headstart._core.saved import MANY, Arrays, checked
+from headstart.inner.posterior import Start, unpacked
+from headstart.inner.posterior.evidence import packed_size
 from headstart.losses import Loss
 from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.units import METRICS
 from headstart.tasks.columns import Columns
 
-Arrays = dict[str, NDArray[Any]]  # of any kind: numbers by name
+Matrix = NDArray[np.float64]
 
+ROUNDING = 1e-9  # of a covariance's entries and eigenvalues, as a share of the largest
 START = ("effects", "variances", "covariance", "precision")
 
 
-def prior_arrays(prior: Prior) -> Arrays:
+def prior_arrays(prior: Prior) -> dict[str, NDArray[np.generic]]:
     """All there is to a prior but its loss."""
     start, columns = prior.standard, prior.columns
     settings = [METRICS.index(prior.metric), prior.n_iter, prior.converged, prior.intercept]
@@ -31,11 +32,64 @@ def prior_arrays(prior: Prior) -> Arrays:
     }
 
 
-def prior_from(arrays: Arrays, loss: Loss) -> Prior:
-    """The prior whose `prior_arrays` these are."""
-    log_det, noise, level = arrays["prior_scalars"].tolist()
-    metric, n_iter, converged, intercept = arrays["prior_settings"].tolist()
-    effects, variances, covariance, precision = (arrays[f"prior_{name}"] for name in START)
+def prior_from(
+    arrays: Arrays,
+    loss: Loss,
+    *,
+    n_features: int,
+    intercept: bool,
+    n_side: int = 0,
+    sparse: bool = False,
+) -> Prior:
+    """The prior whose `prior_arrays` these are, if they are those of such a prior.
+
+    Parameters
+    ----------
+    arrays, loss
+    n_features : number of columns of X
+    intercept : whether there is a column of ones beside them
+    n_side : how many numbers are known of a task
+    sparse : whether rows are sparse: then no column is centred, and no task needs the precision
+    """
+    d, k = n_features, n_features + intercept
+    triangle = 0 if sparse else packed_size(k)
+    effects = checked(arrays, "prior_effects", (k, 1 + n_side), np.float64)
+    variances = checked(arrays, "prior_variances", (k,), np.float64, above=0.0)
+    precision = checked(arrays, "prior_precision", (triangle,), np.float64)
+    whole = k if np.size(arrays.get("prior_covariance", ())) and not sparse else 0
+    covariance = checked(arrays, "prior_covariance", (whole, whole), np.float64)
+    _, noise, level = checked(arrays, "prior_scalars", (3,), np.float64).tolist()
+    centre = checked(arrays, "prior_centre", (d,), np.float64)
+    scale = checked(arrays, "prior_scale", (d,), np.float64, above=0.0)
+    settings = checked(arrays, "prior_settings", (4,), np.int64, at_least=0, below=MANY)
+    metric, n_iter, converged, ones = settings.tolist()
+    if metric >= len(METRICS) or converged > 1 or ones != intercept:
+        raise ValueError(f"prior_settings: expected those of a prior, found {settings.tolist()}")
+    if not noise > 0.0 or (loss.binary and noise != 1.0):
+        raise ValueError(f"prior_scalars: expected a noise of such a loss, found {noise:g}")
+    if (sparse or not intercept) and (centre.any() or (level and not intercept)):
+        raise ValueError("prior_centre: expected 0 where columns are not centred")
+    if whole:
+        _check_definite("prior_covariance", covariance)
+        if not np.array_equal(np.diag(covariance), variances):
+            raise ValueError("prior_variances: expected the diagonal of the covariance")
+    if triangle:
+        _check_definite("prior_precision", unpacked(precision))
+    log_det = float(arrays["prior_scalars"][0])
     start = Start(effects, variances, covariance, precision, log_det, noise)
-    columns = Columns(arrays["prior_centre"], arrays["prior_scale"], level, bool(intercept))
-    return Prior.learned(start, columns, loss, METRICS[metric], n_iter, bool(converged))
+    columns = Columns(centre, scale, level, bool(intercept))
+    with np.errstate(over="ignore", invalid="ignore"):
+        prior = Prior.learned(start, columns, loss, METRICS[metric], n_iter, bool(converged))
+    for part in (prior.bias, prior.variances, prior.side_effects):
+        if part is not None and not np.isfinite(part).all():
+            raise ValueError("prior_scale: expected one that gives finite weights")
+    return prior
+
+
+def _check_definite(name: str, matrix: Matrix) -> None:
+    """Raise if a matrix is, by more than rounding, not symmetric or has no root."""
+    most = np.abs(matrix).max()
+    if np.abs(matrix - matrix.T).max() > ROUNDING * most:
+        raise ValueError(f"{name}: expected a symmetric matrix")
+    if not np.linalg.eigvalsh(matrix / most)[0] > -ROUNDING:
+        raise ValueError(f"{name}: expected a positive definite matrix")

@@ -21,6 +21,8 @@ from headstart._core.checks import (
     check_count,
     check_rows,
 )
+from headstart._core.saved import MANY, checked
+from headstart._core.saved import Arrays as Saved
 from headstart.inner.posterior.evidence import Evidence, sum_rows
 from headstart.inner.posterior.passes import posteriors
 from headstart.losses import Loss, get_loss
@@ -211,14 +213,17 @@ class Summaries(Named):
 
     @classmethod
     def from_arrays(
-        cls, loss: Loss, index: IdIndex, arrays: Arrays, *, fit_intercept: bool
+        cls, loss: Loss, index: IdIndex, arrays: Saved, *, n_features: int, fit_intercept: bool
     ) -> Summaries:
         """The summaries whose `arrays` these are; `index` has their ids, from 0 on."""
         kept = cls(loss, fit_intercept=fit_intercept)
-        *ordinal, kept._n_nameless = arrays["nameless"].tolist()
-        kept.index, kept._ordinal = index, np.array(ordinal, np.int64)
-        kept._nameless = np.array(index.reserve(len(ordinal)), np.int64)
-        kept._restore(arrays, index.room)
+        nameless = checked(arrays, "nameless", (None,), np.int64, at_least=0, below=MANY)
+        if nameless.size == 0 or np.any(nameless[1:] <= nameless[:-1]):
+            raise ValueError("nameless: expected numbers in order, and how many there were")
+        kept.index, kept._ordinal = index, nameless[:-1].copy()
+        kept._n_nameless = int(nameless[-1])
+        kept._nameless = np.array(index.reserve(len(kept._ordinal)), np.int64)
+        kept._restore(arrays, n_features, index.room)
         return kept
 
     @alone
