@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from headstart import MetaClassifier, MetaRegressor, TaskRegressor, TaskSet
+from headstart import MetaClassifier, MetaRegressor, TaskRegressor, TaskSet, load_model
 from headstart.estimators.base_model import FOLDS, SURE
+from headstart.store import StoreError
 
 Array = NDArray[Any]
 
@@ -194,6 +198,46 @@ def test_what_cannot_be_is_refused(action: Any, message: str) -> None:
 
 def _fitted() -> MetaRegressor:
     return MetaRegressor(base=Ridge()).fit(X, Y, groups=IDS)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_saved_model_has_its_base(tmp_path: Path, binary: bool) -> None:
+    trees: Any = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
+    kind, labels = (MetaClassifier, Y > 0.0) if binary else (MetaRegressor, Y)
+    model = kind(base=trees(max_iter=5)).fit(X, labels, groups=IDS)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model", trusted=True)
+    np.testing.assert_array_equal(again.predict(X, IDS), model.predict(X, IDS))
+    np.testing.assert_array_equal(
+        again.adapt(X[:8], labels[:8]).predict(X), model.adapt(X[:8], labels[:8]).predict(X)
+    )
+    assert again.base.max_iter == 5
+    assert not hasattr(again.base, "n_iter_")
+    again.partial_fit(X[:9], labels[:9], groups=IDS[:9])
+    model.partial_fit(X[:9], labels[:9], groups=IDS[:9])
+    np.testing.assert_array_equal(again.predict(X, IDS), model.predict(X, IDS))
+
+
+def test_a_base_is_loaded_from_those_one_trusts_only(tmp_path: Path) -> None:
+    _fitted().save(tmp_path / "model")
+    with pytest.raises(StoreError, match="trusted=True"):
+        MetaRegressor.load(tmp_path / "model")
+    (file,) = (tmp_path / "model").glob("arrays-*/base.npy")
+    data = bytearray(file.read_bytes())
+    data[-9] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="damaged"):
+        MetaRegressor.load(tmp_path / "model", trusted=True)
+
+
+def test_without_skops_saving_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "skops", None)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ImportError, match=r"base: .*install skops"):
+        _fitted().save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_predictions_that_are_no_numbers_are_refused() -> None:

@@ -8,6 +8,7 @@ the others. Which fold an entity is in depends on its id alone, not on the order
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from headstart._core.checks import FloatArray, Vector, read_only
 from headstart.online import Chunk
+from headstart.store import StoreError
 from headstart.tasks.ids import Column, hash_ids
 from headstart.tasks.sparse import is_sparse
 
@@ -78,6 +80,38 @@ def said(base: Any, X: FloatArray) -> Vector:
             f"{type(base).__name__} predicts"
         )
     return numbers
+
+
+def to_bytes(base: Any) -> bytes:
+    """A fitted base as bytes, without a pickle."""
+    data: bytes = _skops("save").dumps(base)
+    return data
+
+
+def from_bytes(data: bytes, folder: Path, *, binary: bool, trusted: bool) -> Any:
+    """The fitted base whose bytes these are, in a model in this folder."""
+    if not trusted:
+        raise StoreError(
+            f"{folder} holds a base, whose author could make it harm this process: if you know "
+            "who saved it, load with trusted=True, on the command line --trust"
+        )
+    skops = _skops("load")
+    try:
+        base = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+        check_base(base, binary=binary)
+    except Exception as error:  # whatever reading strange bytes may end in
+        raise StoreError(f"{folder} is damaged: its base cannot be read: {error}") from error
+    return base
+
+
+def _skops(purpose: str) -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise ImportError(
+            f"base: to {purpose} a model with a base, install skops (headstart[base])"
+        ) from None
+    return skops.io
 
 
 def _fitted(

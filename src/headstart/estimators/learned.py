@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.checks import FloatArray, check_count
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
-from headstart.estimators.base_model import check_base
+from headstart.estimators.base_model import check_base, from_bytes, to_bytes
 from headstart.estimators.inputs import Labels
 from headstart.estimators.parameters import check_parameters, check_unchanged, learns_prior
 from headstart.meta.prior import Prior
@@ -245,15 +245,16 @@ class Learned(Estimator):
         names = getattr(self, "feature_names_in_", None)
         description = state.Description(
             type(self).__name__,
-            self.get_params(deep=False),
+            {**self.get_params(deep=False), "base": None},
             self.n_features_in_,
             None if names is None else list(names),
             getattr(self, "classes_", None),
         )
-        state.write(Path(path), description, stream, keep)
+        base = None if self.base_ is None else to_bytes(self.base_)
+        state.write(Path(path), description, stream, keep, base)
 
     @classmethod
-    def load(cls, path: str | Path, version: int = 0) -> Self:
+    def load(cls, path: str | Path, version: int = 0, trusted: bool = False) -> Self:
         """The model in the folder `path`, as it was when it was saved.
 
         Weights are read from disk as they are needed; files that are not whole are refused.
@@ -264,13 +265,15 @@ class Learned(Estimator):
         version : int
             0 for the newest, 1 for the one saved before it, and so on, as far as `save` keeps
             them. Saving such a one again makes it the newest.
+        trusted : bool
+            Whether the author of the model is trusted. Only a model with a `base` asks for it.
         """
-        return cls.from_saved(state.read(Path(path), version))
+        return cls.from_saved(state.read(Path(path), version), trusted=trusted)
 
     @classmethod
-    def from_saved(cls, saved: state.Saved) -> Self:
+    def from_saved(cls, saved: state.Saved, *, trusted: bool = False) -> Self:
         """The model that was read from a folder, which must be of this class."""
-        kind, parameters, width, names, classes = saved.description
+        kind, parameters, width, names, classes, has_base = saved.description
         if kind != cls.__name__:
             raise StoreError(f"{saved.folder} holds a {kind}; load it with {kind}.load")
         with damaged(saved.folder):
@@ -279,4 +282,8 @@ class Learned(Estimator):
                 raise ValueError(f"classes: expected those of a {kind}, found {classes}")
             model._describe(width, names, classes)
             model._known = saved.stream(model.settings())
+        if has_base:
+            binary, folder = isinstance(model, ClassifierMixin), saved.folder
+            model.base_ = from_bytes(saved.base(), folder, binary=binary, trusted=trusted)
+            model.base = clone(model.base_)
         return model

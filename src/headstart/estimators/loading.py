@@ -9,7 +9,9 @@ from headstart.estimators.regressor import MetaRegressor
 from headstart.estimators.state import read
 
 
-def load_model(path: str | Path, version: int = 0) -> MetaRegressor | MetaClassifier:
+def load_model(
+    path: str | Path, version: int = 0, trusted: bool = False
+) -> MetaRegressor | MetaClassifier:
     """The model in the folder `path`, of whichever class it is.
 
     Parameters
@@ -18,8 +20,10 @@ def load_model(path: str | Path, version: int = 0) -> MetaRegressor | MetaClassi
     version : int
         0 for the newest, 1 for the one saved before it, and so on, as far as
         ``save(path, keep=...)`` keeps them.
+    trusted : bool
+        Whether the author of the model is trusted. Only a model with a `base` asks for it.
     """
     saved = read(Path(path), version)
     if saved.description.kind == "MetaClassifier":
-        return MetaClassifier.from_saved(saved)
-    return MetaRegressor.from_saved(saved)
+        return MetaClassifier.from_saved(saved, trusted=trusted)
+    return MetaRegressor.from_saved(saved, trusted=trusted)

@@ -38,6 +38,7 @@ Positions = NDArray[np.int64]
 Files = dict[str, StoredArray]
 
 ABOUT = ("kind", "parameters", "n_features", "feature_names", "classes", "n_tasks")
+BASE = "base"  # the array of a base's bytes
 
 
 class Description(NamedTuple):
@@ -48,6 +49,7 @@ class Description(NamedTuple):
     n_features: int
     feature_names: list[str] | None
     classes: Labels | None
+    has_base: bool = False
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Saved(NamedTuple):
 
     def stream(self, settings: PriorSettings | Settings) -> Stored | SparseStream:
         """The stream, of which only the start and the prior are read, if its rows are dense."""
-        d = self.description.n_features
+        d = self.description.n_features + self.description.has_base
         if "sparse_values" in self.arrays and isinstance(settings, PriorSettings):
             ids = StoredIds(self.arrays)
             stream = _stream(SparseStream, self.folder, settings, ids, self.arrays)
@@ -124,14 +126,23 @@ class Saved(NamedTuple):
             )  # fmt: skip
         start = checked(small, "start", (d + 1,), np.float64)
         ids = StoredIds(self.arrays, len(own))
-        return Stored(self.folder, settings, ids, self.arrays, start, prior, self.n_tasks)
+        arrays = {name: array for name, array in self.arrays.items() if name != BASE}
+        return Stored(self.folder, settings, ids, arrays, start, prior, self.n_tasks)
+
+    def base(self) -> bytes:
+        """The base of the model, as it was given to `write`."""
+        return self.arrays[BASE].whole().tobytes()
 
 
-def write(folder: Path, model: Description, stream: AnyStream, keep: int) -> None:
+def write(
+    folder: Path, model: Description, stream: AnyStream, keep: int, base: bytes | None = None
+) -> None:
     """Save a model and the stream it knows, beside the versions that are kept."""
     classes = None if model.classes is None else [to_plain("classes", c) for c in model.classes]
     with stream.lock:
         arrays = {**stream.arrays(), "start": stream.start, **pack_ids(stream.ids.keys)}
+        if base is not None:
+            arrays[BASE] = np.frombuffer(base, np.uint8)
         about = {
             "kind": model.kind,
             "parameters": {name: _pack(name, v) for name, v in model.parameters.items()},
@@ -158,7 +169,8 @@ def read(folder: Path, version: int) -> Saved:
         if not isinstance(values.get("group"), str | int | None):
             raise ValueError(f"group: expected a column, found {values['group']!r:.60}")
         labels = None if classes is None else _checked_classes(classes)
-        return Saved(folder, Description(kind, values, d, names, labels), arrays, n_tasks)
+        description = Description(kind, values, d, names, labels, BASE in arrays)
+        return Saved(folder, description, arrays, n_tasks)
 
 
 def _check_names(names: Any, count: int) -> None:
