@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench growth quality clean
+.PHONY: reproduce test lint bench growth mixed-models quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
@@ -27,6 +27,9 @@ bench: examples/data/ready
 
 growth: .venv/ready
 	$(BIN)/python benchmarks/growth.py
+
+mixed-models: .venv/ready
+	$(BIN)/python benchmarks/mixed_models.py
 
 quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py
