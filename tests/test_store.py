@@ -21,7 +21,15 @@ from hypothesis import strategies as st
 
 from headstart import Huber, MetaClassifier, MetaRegressor, load_model
 from headstart._core.files import turn
-from headstart.store import BLOCK, StoredIds, StoreError, pack_ids, read_model, write_model
+from headstart.store import (
+    BLOCK,
+    StoredArray,
+    StoredIds,
+    StoreError,
+    pack_ids,
+    read_model,
+    write_model,
+)
 from headstart.store import folder as store_folder
 from headstart.store.arrays import write_array
 
@@ -386,7 +394,7 @@ def test_a_reader_takes_the_newer_page_if_arrays_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted(reg=1.0).save(tmp_path)
-    newer, original, opened = [fitted(reg=2.0), fitted(reg=3.0)], store_folder.StoredArray, 0
+    newer, original, opened = [fitted(reg=2.0), fitted(reg=3.0)], StoredArray, 0
 
     def slow(*args: Any) -> Any:
         nonlocal opened

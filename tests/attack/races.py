@@ -160,16 +160,18 @@ def _versions_are_whole(models: Models, folder: Path) -> str | None:
     return None
 
 
-def kill_at_event(last: int) -> None:
-    """Have this process killed when it opens, makes, renames or deletes a file this often."""
+EVENTS = {"open": 90, "os.mkdir": 3, "os.rename": 3, "os.remove": 60, "os.rmdir": 3}
+
+
+def kill_at(kind: str, last: int) -> None:
+    """Have this process killed when something of this kind is about to happen to files so often."""
     seen = 0
 
     def count(event: str, arguments: Any) -> None:  # noqa: ARG001
         nonlocal seen
-        if event in ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.scandir"):
-            seen += 1
-            if seen == last:
-                os.kill(os.getpid(), signal.SIGKILL)
+        seen += event == kind
+        if event == kind and seen == last:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count)
 
@@ -181,11 +183,12 @@ def one_kill(models: Models, rng: Rng, folder: Path) -> str | None:
     keep = int(rng.integers(1, 4))
     if before:
         old.save(folder, keep=2)
-    event = int(rng.integers(1, 260)) if rng.random() < 0.5 else 0
+    event = str(rng.choice(list(EVENTS))) if rng.random() < 0.5 else None
+    often = int(rng.integers(1, EVENTS[event] + 1)) if event else 0
 
     def save() -> None:
         if event:
-            kill_at_event(event)
+            kill_at(event, often)
         while True:
             new.save(folder, keep=keep)
 

@@ -292,7 +292,7 @@ class BiasStream(Stream):
         Stream.__init__(self, state["ids"])
         arrays, exact = state["arrays"], state["settings"].exact
         self.settings, self._rules = state["settings"], state["settings"].rules()
-        width, count = named(arrays, "own_weights").shape[-1], self.ids.room
+        width, count = named(arrays, "bias_last").size, self.ids.room
         self._bias = Bias.from_arrays(arrays, width, count)
         self._entities = Entities.from_arrays(arrays, width, count, exact=exact)
         self._tasks = OpenTasks.from_arrays(arrays, self._bias, self._entities.slot)
