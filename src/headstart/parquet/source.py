@@ -48,6 +48,7 @@ class Source:
     features: Sequence[str] | None = None
     batch_rows: int = 1 << 16
     key: str | None = None
+    origin: str | Path | None = field(default=None, compare=False, repr=False)
     callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Source:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
-        return type(self), fields
+        return type(self), (*fields, self.origin)
 
     @cached_property
     def dataset(self) -> Any:
@@ -144,20 +145,21 @@ class Source:
             raise ParquetError(f"{self.path}: there are no rows in it")
         return found
 
-    def batches(self) -> Iterator[Batch]:
-        """All rows in order, never more than a few batches in memory."""
+    def batches(self, names: list[str] | None = None) -> Iterator[Batch]:
+        """All rows in order, never more than a few batches in memory; with other columns too."""
         row = 0
-        for columns in batches(read_ahead(self._tables()), self.batch_rows):
+        for columns in batches(read_ahead(self._tables(names)), self.batch_rows):
             row += columns.num_rows
             yield Batch(columns, row - columns.num_rows)
             del columns
-            if self.callback is not None:
+            if self.callback is not None and names is None:
                 self.callback(row)
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def _tables(self, names: list[str] | None) -> Iterator[pa.Table]:
         decoding = Decoding(self.batch_rows, MOST_BATCHES)
         for path, groups in groupby(self.row_groups, attrgetter("file")):
-            yield from self.read(path, [group.number for group in groups], self.columns, decoding)
+            numbers = [group.number for group in groups]
+            yield from self.read(path, numbers, names or self.columns, decoding)
 
     def read(
         self, path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
