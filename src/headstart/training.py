@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from headstart._core.checks import check_jobs
+from headstart._core.leftovers import clear_asides
 from headstart.estimators.dataset import dataset_classes
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
@@ -96,6 +97,8 @@ def fit_rounds(
         raise ValueError(f"inner: expected 'sgd' for rounds, found {model.inner!r}")
     loss = _paper_loss(model)
     place = None if folder is None else Path(folder)
+    if place is not None:
+        clear_asides(place)  # of a run that was killed
     with ExitStack() as stack:
         cluster = None if client is None else _connected(client, stack, place)
         copy_to = None if place is None else place / "clustered"

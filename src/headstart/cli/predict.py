@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from headstart.cli.console import mistakes, print_line
-from headstart.cli.dataset import Source, adapt_dataset
+from headstart.cli.dataset import Source, adapt_dataset, check_target
 from headstart.cli.options import (
     BatchRows,
     Data,
@@ -18,8 +18,9 @@ from headstart.cli.options import (
     Scheduler,
     split_names,
 )
-from headstart.cli.tables import TableError, numbers_of, read_table, write_table
+from headstart.cli.tables import TableError, check_names, numbers_of, read_table, write_table
 from headstart.estimators import load_model
+from headstart.jobs import PREDICTION
 
 
 def predict(
@@ -41,6 +42,8 @@ def predict(
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes():
         loaded = load_model(model)
+        if target is not None:
+            check_target(loaded, target)
         if source.in_batches:
             if target is None:
                 raise TableError(
@@ -54,11 +57,15 @@ def predict(
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
         group = str(loaded.group)
+        if group == PREDICTION:
+            raise TableError(f"the predictions are a column {PREDICTION!r} themselves")
         table = read_table(data, group)
         X = numbers_of(table, list(loaded.feature_names_in_))
+        if group in table.column_names:
+            check_names(table, [group])
         ids = table.select([group] if group in table.column_names else [])
         for column in ids.column_names:
             X = X.append_column(column, ids[column])
         predictions = pa.array(loaded.predict(X))
-        write_table(ids.append_column("prediction", predictions), out)
+        write_table(ids.append_column(PREDICTION, predictions), out)
     print_line(f"{len(X)} predictions: {out}")

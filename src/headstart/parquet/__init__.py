@@ -2,7 +2,15 @@
 
 from headstart.parquet.blocks import Block
 from headstart.parquet.cluster import clustered, grouped
-from headstart.parquet.columns import INDEX, is_numeric, to_float64
+from headstart.parquet.columns import (
+    INDEX,
+    as_labels,
+    check_roles,
+    is_label,
+    is_numeric,
+    to_float64,
+    wrong_name,
+)
 from headstart.parquet.files import ParquetError
 from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
 from headstart.parquet.rows import ParquetRows
@@ -11,8 +19,12 @@ __all__ = [
     "ParquetRows",
     "ParquetError",
     "INDEX",
+    "as_labels",
+    "check_roles",
+    "is_label",
     "is_numeric",
     "to_float64",
+    "wrong_name",
     "Block",
     "clustered",
     "grouped",

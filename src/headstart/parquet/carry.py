@@ -6,13 +6,14 @@ go there as numbered ones, in types that it holds exactly and orders as Arrow do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from headstart.parquet.columns import Array, plain
 
-CARRIED = [  # as they are
+CARRIED: list[Callable[[Any], bool]] = [  # as they are
     pa.types.is_integer,
     pa.types.is_floating,
     pa.types.is_boolean,

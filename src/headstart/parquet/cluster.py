@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from headstart._core.files import clear_asides, temporary_folder, write_aside
+from headstart._core.files import write_aside
+from headstart._core.leftovers import clear_asides, temporary_folder
 from headstart.parquet.blocks import run_starts
 from headstart.parquet.carry import carried_type, from_carried, plain_type, safe_name, to_carried
 from headstart.parquet.columns import Array, all_integers
@@ -81,9 +82,7 @@ def is_grouped(rows: Source) -> bool:
     return True
 
 
-def clustered(
-    rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence[str] = ()
-) -> Rows:
+def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence[str] = ()) -> Rows:
     """A copy of the rows in `folder` with each task's together; bounded memory, spilled to disk.
 
     Tasks are `in_order` of their first rows, which learning one after another needs to give

@@ -54,7 +54,8 @@ def read_row_groups(fragment: Any, key: str) -> Iterator[RowGroup]:
     """The row groups of a file in order, with the least and largest of their keys."""
     of_folder = ds.get_partition_keys(fragment.partition_expression)
     footer = parquet.read_metadata(fragment.path)
-    position = footer.schema.names.index(key) if key in footer.schema.names else None
+    paths = [footer.schema.column(k).path for k in range(len(footer.schema))]
+    position = paths.index(key) if key in paths else None
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         ends = of_folder.get(key), of_folder.get(key), key in of_folder

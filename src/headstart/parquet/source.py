@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,18 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, check_count
 from headstart.parquet.blocks import Batch, Block, make_block
-from headstart.parquet.columns import INDEX, Array, is_numeric, plain, stored, to_float64
+from headstart.parquet.columns import (
+    INDEX,
+    Array,
+    as_labels,
+    check_roles,
+    is_label,
+    is_numeric,
+    plain,
+    stored,
+    to_float64,
+    wrong_name,
+)
 from headstart.parquet.files import (
     Decoding,
     ParquetError,
@@ -58,21 +70,27 @@ class Source:
             taken = (self.group, self.target, self.key)
             names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
         object.__setattr__(self, "features", tuple(names))
+        check_roles(self.group, self.target, names)
+        counts = Counter(self.schema.names)
         for name in self.columns:
-            if name not in self.schema.names:
-                known = ", ".join(map(repr, self.schema.names))
-                raise ParquetError(f"{self.path}: there is no column {name!r}; it has {known}")
+            if counts[name] != 1:
+                raise ParquetError(f"{self.path}: {wrong_name(name, self.schema.names)}")
         if not names:
             raise ParquetError(
                 f"{self.path}: expected a column beside {self.group!r} and {self.target!r}"
             )
+        kinds = {f.name: f.type for f in self.schema}
         for name in names:
-            kind = self.schema.field(name).type
-            if not is_numeric(kind):
+            if not is_numeric(kinds[name]):
                 raise ParquetError(
-                    f"{self.path}: column {name!r}: expected numbers, found {kind}; leave it out "
-                    "of the features, or turn it into numbers first"
+                    f"{self.path}: column {name!r}: expected numbers, found {kinds[name]}; leave "
+                    "it out of the features, or turn it into numbers first"
                 )
+        if not is_label(kinds[self.target]):
+            raise ParquetError(
+                f"{self.path}: column {self.target!r}: expected numbers, texts or booleans to "
+                f"predict, found {kinds[self.target]}"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
@@ -111,8 +129,9 @@ class Source:
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The float type of the inputs."""
-        kinds = {self.schema.field(name).type for name in self.features or ()}
-        return np.float32 if kinds == {pa.float32()} else np.float64
+        kinds = {f.name: f.type for f in self.schema}
+        small = all(kinds[name] == pa.float32() for name in self.features or ())
+        return np.float32 if small else np.float64
 
     @property
     def n_rows(self) -> int:
@@ -179,9 +198,14 @@ class Source:
         """The rows of a batch, with their inputs put into X."""
         self._fill(X, batch)
         columns = batch.columns
-        y, ids = plain(columns.column(self.target)), plain(columns.column(self.group))
+        y, ids = as_labels(columns.column(self.target)), plain(columns.column(self.group))
         key = ids if self.key is None else plain(columns.column(self.key))
-        return make_block(X, y, ids, stored(key))
+        block = make_block(X, y, ids, stored(key))
+        if block.y.dtype.kind == "f" and not np.isfinite(block.y.sum(dtype=np.float64)):
+            wrong = np.flatnonzero(np.isinf(block.y))  # NaN is a label that is missing
+            if wrong.size:
+                raise self._infinite(batch, int(wrong[0]), self.target, block.y)
+        return block
 
     def _fill(self, X: FloatArray, batch: Batch) -> None:
         names = self.features or ()
@@ -191,10 +215,15 @@ class Source:
         for name, column in zip(names, columns, strict=True):
             wrong = np.flatnonzero(~np.isfinite(column))
             if wrong.size:  # else all are finite, and only their sum was too large
-                raise ParquetError(
-                    f"{self.place(batch, int(wrong[0]))}: column {name!r}: expected finite "
-                    f"numbers, found {column[wrong[0]]}"
-                )
+                raise self._infinite(batch, int(wrong[0]), name, column)
+
+    def _infinite(
+        self, batch: Batch, row: int, name: str, column: NDArray[np.generic]
+    ) -> ParquetError:
+        return ParquetError(
+            f"{self.place(batch, row)}: column {name!r}: expected finite numbers, found "
+            f"{column[row]}"
+        )
 
     def _numbers(self, batch: Batch, name: str) -> NDArray[np.generic]:
         column: Array = batch.columns.column(name)
@@ -206,9 +235,10 @@ class Source:
         return np.asarray(to_float64(column))
 
     def place(self, batch: Batch, row: int) -> str:
-        """Where a row of a batch is, in words: its file, and its row there if it is known."""
-        if batch.first_row is None:
-            return str(self.path)
+        """Where a row of a batch is, in words: its file and row there, or else whose row it is."""
+        if batch.first_row is None or self.origin is not None:
+            whose = batch.columns.column(self.group)[row].as_py()
+            return f"{self.origin or self.path}, a row of {self.group!r} {whose!r}"
         row += batch.first_row
         for group in self.row_groups:
             if row < group.rows:
@@ -234,9 +264,11 @@ class Source:
         except (pa.ArrowInvalid, OSError) as error:
             raise ParquetError(unreadable(error)) from None
 
-    def labels(self) -> NDArray[np.generic]:
-        """The different labels there are."""
-        found: Array = pa.array([], self.schema.field(self.target).type)
+    def labels(self, enough: int | None = None) -> NDArray[np.generic]:
+        """The different labels there are; or as many of them as are `enough`, or more."""
+        found: Array = as_labels(pa.array([], self.schema.field(self.target).type))
         for column in self.column(self.target):
-            found = pc.unique(pa.concat_arrays([plain(found), pc.unique(column)]))
+            found = pc.unique(pa.concat_arrays([found, pc.unique(as_labels(column))]))
+            if enough is not None and len(found.drop_null()) >= enough:
+                break
         return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))
