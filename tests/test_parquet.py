@@ -235,9 +235,8 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
     found = parquet.read_table(copy.path).to_pandas()
     order = pd.factorize(frame["id"])[0].argsort(kind="stable")
     assert found["note"].tolist() == frame["note"].iloc[order].tolist()
-    by_id = parquet.read_table(
-        clustered(rows, tmp_path / "ids", in_order=False, keep=["note"]).path
-    ).to_pandas()
+    copy = clustered(rows, tmp_path / "ids", in_order=False, keep=["note"])
+    by_id = parquet.read_table(copy.path).to_pandas()
     expected = frame.sort_values("id", kind="stable")["note"].tolist()
     assert by_id["note"].tolist() == expected
     with grouped(rows) as whole:

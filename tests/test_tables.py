@@ -229,14 +229,16 @@ def test_texts_and_booleans_are_classes_and_of_two_numbers_the_user_says(
         assert isinstance(load_model(tmp_path / asked), kind)
     assert fit("three", counts)[0] == 0
     assert isinstance(load_model(tmp_path / "three"), MetaRegressor)
-    texts: Any = np.where(high, "yes", "no")
-    for name, y, wish, message in (
+    texts = np.where(high, "yes", "no")
+    faults: list[tuple[str, Any, list[str], str]] = [
         ("a", texts, ["--regress"], "--regress: column 'y': expected numbers"),
         ("b", counts, ["--classify"], "expected numbers or two classes, found more than two:"),
         ("c", counts.astype(str), [], "expected numbers or two classes, found more than two:"),
         ("d", 1.5 + 0.0 * frame["y"], [], "column 'y': the target has one value only, 1.5"),
-    ):
-        code, _, said = fit(name, y, *wish)
+        ("e", high * 1.5, ["--classify"], "--classify: column 'y': expected whole numbers, texts"),
+    ]
+    for name, labels, wish, message in faults:
+        code, _, said = fit(name, labels, *wish)
         assert code == 2
         assert message in said
 
@@ -511,13 +513,14 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
         def __eq__(self, other: object) -> bool:
             nonlocal compared
             compared += 1
-            return str.__eq__(self, other)  # type: ignore[no-any-return]
+            return str.__eq__(self, other)
 
         __hash__ = str.__hash__
 
     X = rng.normal(size=(30, count))
     names: list[str] = [Name(f"x{k}") for k in range(count)]
-    whole = pa.table([*X.T, np.repeat(np.arange(10), 3), X[:, 0]], names=[*names, "user", "y"])
+    columns = [*map(pa.array, X.T), pa.array(np.repeat(np.arange(10), 3)), pa.array(X[:, 0])]
+    whole = pa.table(columns, names=[*names, "user", "y"])
     found = read_columns(whole, "user", "y", names)
     assert found.X.column_names == names
     parquet.write_table(whole, tmp_path / "d.parquet")

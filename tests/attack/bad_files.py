@@ -98,22 +98,22 @@ def _some(rng: Rng, column: Column, value: Any) -> Column:
             values[row] = value
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowException, OverflowError, TypeError):
         return pa.array([str(v) for v in values])
 
 
 def _scaled(factor: float) -> Callable[[Rng, Column], Column]:
     def scale(_: Rng, column: Column) -> Column:
-        return pa.array([factor * v if isinstance(v, float) else v for v in column.to_pylist()])
+        values = [factor * v if isinstance(v, float) else v for v in _py(column)]
+        return pa.array(values, column.type)
 
     return scale
 
 
 def _as(kind: Any) -> Callable[[Rng, Column], Column]:
     def cast(_: Rng, column: Column) -> Column:
-        numbers = [
-            round(4 * v) if isinstance(v, float) and abs(v) < 1e6 else 0 for v in _py(column)
-        ]
+        small = [v if isinstance(v, float) and abs(v) < 1e6 else 0.0 for v in _py(column)]
+        numbers = [round(4.0 * v) for v in small]
         return pa.array(numbers).cast(kind)
 
     return cast
@@ -222,7 +222,7 @@ def write_case(rng: Rng, case: Case, folder: Path) -> Path:
             path,
             row_group_size=int(rng.choice([3, 1000])),
             write_statistics=bool(rng.random() < 0.8),
-            compression=str(rng.choice(["none", "snappy"])),
+            compression="none" if rng.random() < 0.5 else "snappy",
         )
     if case.damage != "none" and path.stat().st_size:
         path.write_bytes(DAMAGES[case.damage](rng, path.read_bytes()))

@@ -70,24 +70,27 @@ def _command(*arguments: Any) -> tuple[int, str | None]:
         return done.exit_code, f"{what} at {frame.filename}:{frame.lineno}"
     lines = [s for s in done.stderr.splitlines() if not s.startswith("warning: ")]
     said = lines[-1] if lines else ""
-    named = any(sign in said for sign in ("data.", "column", "--", "the table", "model", "weights"))
+    named = any(sign in said for sign in ("data.", "column", "--", "the table", "model", "shots"))
     if done.exit_code != 2 or not named or "Traceback" in done.stderr or len(said) > 1500:
         return done.exit_code, f"exit code {done.exit_code}, said {said!r}"
     return 2, None
 
 
+def _number(value: Any) -> float:
+    return float(value)
+
+
 def _floats(table: pa.Table, names: list[str]) -> Any:
-    columns = [[float(v) for v in table[name].to_pylist()] for name in names]
+    columns = [[_number(v) for v in table[name].to_pylist()] for name in names]
     return np.array(columns).T.reshape(len(table), len(names))
 
 
-def _in_memory(path: Path, case: Case, model: Model) -> Model:
-    """The model fitted to the table in the file, without any file."""
-    table = read_table(path, case.group) if path.suffix == ".csv" else read_plainly(path)
+def _in_memory(table: pa.Table, case: Case, model: Model) -> Model:
+    """The model fitted to a table, without any file."""
     used = [name for name in table.column_names if name not in (case.group, case.target)]
     names = [name for name in used if not name.startswith("__index_level_")]
     labels = table[case.target].to_pylist()
-    y = labels if isinstance(model, MetaClassifier) else [float(v) for v in labels]
+    y = labels if isinstance(model, MetaClassifier) else [_number(v) for v in labels]
     model.set_params(group=None)
     return model.fit(_floats(table, names), np.array(y), groups=table[case.group])
 
@@ -118,7 +121,8 @@ def _fit(rng: Rng, case: Case, folder: Path) -> str | None:
         return fault
     model = load_model(folder / "model")
     kind = type(model)
-    return _differ(_known(model), _known(_in_memory(path, case, kind())), "fit")
+    table = read_table(path, case.group) if path.suffix == ".csv" else read_plainly(path)
+    return _differ(_known(model), _known(_in_memory(table, case, kind())), "fit")
 
 
 def _clean(rng: Rng, case: Case, folder: Path) -> Model:
@@ -127,7 +131,7 @@ def _clean(rng: Rng, case: Case, folder: Path) -> Model:
     y = X.sum(axis=1) + rng.normal(size=40)
     ids: Any = pa.array(np.repeat(np.arange(8), 5))
     if case.group in case.table.column_names and rng.random() < 0.8:
-        known = case.table.column(case.table.column_names.index(case.group)).combine_chunks()
+        known: Any = case.table.column(case.table.column_names.index(case.group)).combine_chunks()
         if len(known) and not pa.types.is_nested(known.type):
             ids = known.take(pa.array(rng.integers(0, len(known), 40)))
     table = pa.table([*X.T, ids], names=[*case.features, case.group])
@@ -192,12 +196,12 @@ def _library(rng: Rng, case: Case, folder: Path) -> str | None:
         if raised_here(error) or isinstance(error, OSError):
             return None
         raise
+    table = parquet.read_table(path)
     if use is _prior:
-        table = read_plainly(path)
         X, y = _floats(table, list(rows.features or ())), _floats(table, [case.target])[:, 0]
         tasks = TaskSet.from_arrays(X, y, table[case.group].to_pylist())
         return _differ(found, learn_prior(tasks).bias, "learn_prior")
-    expected = _in_memory(path, case, MetaRegressor(**(PAPER if use is _paper else {})))
+    expected = _in_memory(table, case, MetaRegressor(**(PAPER if use is _paper else {})))
     if use is _rounds:
         return _differ(found, found, "rounds")
     if use is _all:

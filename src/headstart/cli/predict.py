@@ -18,7 +18,7 @@ from headstart.cli.options import (
     Scheduler,
     split_names,
 )
-from headstart.cli.tables import TableError, check_names, numbers_of, read_table, write_table
+from headstart.cli.tables import TableError, ids_of, numbers_of, read_table, write_table
 from headstart.estimators import load_model
 from headstart.jobs import PREDICTION
 
@@ -61,11 +61,10 @@ def predict(
             raise TableError(f"the predictions are a column {PREDICTION!r} themselves")
         table = read_table(data, group)
         X = numbers_of(table, list(loaded.feature_names_in_))
+        ids = table.select([])
         if group in table.column_names:
-            check_names(table, [group])
-        ids = table.select([group] if group in table.column_names else [])
-        for column in ids.column_names:
-            X = X.append_column(column, ids[column])
+            ids = pa.table({group: ids_of(table, group)})
+            X = X.append_column(group, ids[group])
         predictions = pa.array(loaded.predict(X))
         write_table(ids.append_column(PREDICTION, predictions), out)
     print_line(f"{len(X)} predictions: {out}")

@@ -20,6 +20,7 @@ from headstart.parquet import (
     INDEX,
     as_labels,
     check_roles,
+    is_id,
     is_label,
     is_numeric,
     to_float64,
@@ -106,7 +107,16 @@ def read_columns(
     check_names(table, [group, target, *named])
     if not named:
         raise TableError(f"expected a column beside {group!r} and {target!r} to predict from")
-    return LabelledRows(numbers_of(table, named), as_target(table, target), table[group])
+    return LabelledRows(numbers_of(table, named), as_target(table, target), ids_of(table, group))
+
+
+def ids_of(table: pa.Table, group: str) -> ArrowColumn:
+    """The column of ids, which can be compared."""
+    check_names(table, [group])
+    kind = table.schema.field(group).type
+    if not is_id(kind):
+        raise TableError(f"column {group!r}: expected numbers, texts or times as ids, found {kind}")
+    return table[group]
 
 
 def check_names(table: pa.Table, names: list[str]) -> None:

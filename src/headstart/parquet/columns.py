@@ -71,6 +71,11 @@ def is_label(kind: Any) -> bool:
     return is_numeric(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
+def is_id(kind: Any) -> bool:
+    """Whether values of this type can be ids: lists and records cannot."""
+    return not pa.types.is_nested(kind)
+
+
 def as_labels(column: Array) -> Array:
     """Labels as one array; decimals as the nearest floats."""
     column = plain(column)
@@ -106,4 +111,4 @@ def to_float64(column: Array) -> Array:
     """
     if pa.types.is_decimal(column.type):
         column = pc.cast(column, pa.string())
-    return pc.cast(column, pa.float64())
+    return pc.cast(column, pa.float64(), safe=False)  # integers beyond 2^53 are rounded too

@@ -24,6 +24,7 @@ from headstart.parquet.columns import (
     Array,
     as_labels,
     check_roles,
+    is_id,
     is_label,
     is_numeric,
     plain,
@@ -86,6 +87,11 @@ class Source:
                     f"{self.path}: column {name!r}: expected numbers, found {kinds[name]}; leave "
                     "it out of the features, or turn it into numbers first"
                 )
+        if not is_id(kinds[self.group]):
+            raise ParquetError(
+                f"{self.path}: column {self.group!r}: expected numbers, texts or times as ids, "
+                f"found {kinds[self.group]}"
+            )
         if not is_label(kinds[self.target]):
             raise ParquetError(
                 f"{self.path}: column {self.target!r}: expected numbers, texts or booleans to "
