@@ -105,6 +105,8 @@ def fit_rounds(
         together = stack.enter_context(grouped(rows, copy_to, in_order=False))
         partitions = plan_partitions(together, partition_rows)
         classes = dataset_classes(model, rows)
+        if classes is None:
+            rows.check_numbers()
         unscaled = Loading(together, classes=() if classes is None else tuple(classes))
         sample = _sample(unscaled, partitions)
         loading = _loading(unscaled, sample) if model.fit_intercept else unscaled

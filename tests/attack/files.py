@@ -70,7 +70,7 @@ def _command(*arguments: Any) -> tuple[int, str | None]:
         return done.exit_code, f"{what} at {frame.filename}:{frame.lineno}"
     lines = [s for s in done.stderr.splitlines() if not s.startswith("warning: ")]
     said = lines[-1] if lines else ""
-    named = any(sign in said for sign in ("data.", "column", "--", "the table", "model", "shots"))
+    named = any(sign in said for sign in ("data.", "column", "--", "the table", "model"))
     if done.exit_code != 2 or not named or "Traceback" in done.stderr or len(said) > 1500:
         return done.exit_code, f"exit code {done.exit_code}, said {said!r}"
     return 2, None

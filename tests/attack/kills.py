@@ -164,7 +164,8 @@ def _write_data(folder: Path) -> None:
     X = rng.normal(size=(len(ids), 3))
     y = np.sum(X * rng.normal([3.0, -2.0, 1.0], 0.5, (150, 3))[ids], axis=1)
     y += 0.3 * rng.normal(size=len(ids))
-    table = pa.table({"id": ids, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+    names = ["id", "a", "b", "c", "y"]
+    table = pa.table([pa.array(column) for column in (ids, *X.T, y)], names=names)
     (folder / "rows").mkdir(parents=True)
     (folder / "sorted").mkdir()
     for k in range(3):

@@ -33,7 +33,7 @@ def adapt(
 ) -> None:
     """Weights for new entities from a few of their rows; the model is left alone."""
     source = Source(data, batch_rows, scheduler, jobs)
-    with mistakes():
+    with mistakes(data):
         loaded = load_model(model)
         check_target(loaded, target)
         if source.in_batches:

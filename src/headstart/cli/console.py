@@ -15,6 +15,7 @@ from rich.console import Console
 
 NOT_DONE, WRONG, STOPPED = 1, 2, 130  # exit codes
 PACKAGE = Path(__file__).parent.parent
+OF_ROWS = ("X", "y", "groups", "tasks", "shots")  # arguments that commands make of a file
 FULL = {errno.ENOSPC, errno.EDQUOT}
 
 # Names of columns and files are shown as they are: brackets and colons mean nothing.
@@ -45,8 +46,10 @@ def stop(line: str, code: int) -> NoReturn:
 
 
 @contextmanager
-def mistakes() -> Iterator[None]:
+def mistakes(data: Path | None = None) -> Iterator[None]:
     """A user's mistake, or a full disk, is one line and exit code 2; warnings are a line each.
+
+    What is wrong with rows as a whole is said with the name of the file, `data`.
 
     A user's mistake is what this package raises itself. Any other error is a fault of its own,
     and ends in a traceback.
@@ -62,7 +65,8 @@ def mistakes() -> Iterator[None]:
         except (ValueError, TypeError, RuntimeError) as error:
             if not raised_here(error):
                 raise
-            stop(str(error), WRONG)
+            of_rows = data is not None and str(error).split(":")[0] in OF_ROWS
+            stop(f"{data}: {error}" if of_rows else str(error), WRONG)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -28,7 +28,7 @@ def diagnose(
     scheduler: Scheduler = None,
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
-    with mistakes():
+    with mistakes(data):
         table = read_columns(read_table(data, group), group, target, split_names(features))
         classes = are_classes(target, table.y, classify)
         with progress_bar(error_console()) as progress, workers_at(scheduler) as workers:

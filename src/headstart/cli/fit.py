@@ -56,7 +56,7 @@ def fit(
     From a folder, with --batch-rows and with --scheduler, only the start: adapt writes weights.
     """
     source = Source(data, batch_rows, scheduler)
-    with mistakes():
+    with mistakes(data):
         if _is_taken(out) and not force:
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         if source.in_batches:

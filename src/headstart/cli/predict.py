@@ -40,7 +40,7 @@ def predict(
 ) -> None:
     """Predict every row: by its entity's own weights, or by the bias if the id is new."""
     source = Source(data, batch_rows, scheduler, jobs)
-    with mistakes():
+    with mistakes(data):
         loaded = load_model(model)
         if target is not None:
             check_target(loaded, target)

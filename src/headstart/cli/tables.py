@@ -20,10 +20,12 @@ from headstart.parquet import (
     INDEX,
     as_labels,
     check_roles,
+    first_wrong,
     is_id,
     is_label,
     is_numeric,
     to_float64,
+    wanted_for,
     wrong_name,
 )
 from headstart.tasks.ids import IdIndex, Positions, read_ids
@@ -178,15 +180,14 @@ def _is_number(text: str) -> bool:
 def _check_complete(column: ArrowColumn, name: str) -> None:
     """Raise unless every entry is there and, if a number, finite."""
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy()))
-        raise TableError(f"column {name!r}: a value is missing in row {row}")
+        missing = int(np.argmax(column.is_null().to_numpy()))
+        raise TableError(f"column {name!r}: a value is missing in row {missing}")
     if pa.types.is_floating(column.type):
-        infinite = np.flatnonzero(~np.isfinite(column.to_numpy()))
-        if infinite.size:
-            row = int(infinite[0])
+        row = first_wrong(column.to_numpy())
+        if row is not None:
             value = column[row].as_py()
             raise TableError(
-                f"column {name!r}: expected finite numbers, found {value} in row {row}"
+                f"column {name!r}: expected {wanted_for(value)}, found {value} in row {row}"
             )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from headstart.tasks.ids import Ids, read_ids
 
 Array = Any  # an array or scalar of Arrow, whose stubs want its element type to be known
+LARGEST = 1e150  # of inputs and labels: squares and products must be numbers too
 SHOWN = 20  # names of columns in a message
 INDEX = "__index_level_"  # what pandas calls an index that it writes as a column
 
@@ -74,6 +75,20 @@ def is_label(kind: Any) -> bool:
 def is_id(kind: Any) -> bool:
     """Whether values of this type can be ids: lists and records cannot."""
     return not pa.types.is_nested(kind)
+
+
+def first_wrong(numbers: NDArray[Any], largest: float = LARGEST) -> int | None:
+    """The first number that is missing, infinite or too large."""
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~(np.abs(numbers) <= largest))
+    return int(wrong[0]) if wrong.size else None
+
+
+def wanted_for(number: object) -> str:
+    """What is expected in place of a wrong number."""
+    return (
+        f"numbers of at most {LARGEST:g}" if np.isfinite(float(str(number))) else "finite numbers"
+    )
 
 
 def as_labels(column: Array) -> Array:

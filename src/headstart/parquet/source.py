@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,15 +20,18 @@ from headstart._core.checks import FloatArray, check_count
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
     INDEX,
+    LARGEST,
     Array,
     as_labels,
     check_roles,
+    first_wrong,
     is_id,
     is_label,
     is_numeric,
     plain,
     stored,
     to_float64,
+    wanted_for,
     wrong_name,
 )
 from headstart.parquet.files import (
@@ -72,9 +74,9 @@ class Source:
             names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
         object.__setattr__(self, "features", tuple(names))
         check_roles(self.group, self.target, names)
-        counts = Counter(self.schema.names)
+        known = set(self.schema.names)
         for name in self.columns:
-            if counts[name] != 1:
+            if name not in known:
                 raise ParquetError(f"{self.path}: {wrong_name(name, self.schema.names)}")
         if not names:
             raise ParquetError(
@@ -111,7 +113,7 @@ class Source:
         try:
             found = ds.dataset(str(path), format=FORMAT, partitioning="hive")
         except (pa.ArrowInvalid, OSError) as error:
-            raise ParquetError(unreadable(error)) from None
+            raise ParquetError(unreadable(error, str(path))) from None
         if not found.files:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
         return found
@@ -207,10 +209,11 @@ class Source:
         y, ids = as_labels(columns.column(self.target)), plain(columns.column(self.group))
         key = ids if self.key is None else plain(columns.column(self.key))
         block = make_block(X, y, ids, stored(key))
-        if block.y.dtype.kind == "f" and not np.isfinite(block.y.sum(dtype=np.float64)):
-            wrong = np.flatnonzero(np.isinf(block.y))  # NaN is a label that is missing
-            if wrong.size:
-                raise self._infinite(batch, int(wrong[0]), self.target, block.y)
+        if block.y.dtype.kind == "f":
+            largest = LARGEST if X.dtype == np.float64 else float(np.finfo(X.dtype).max)
+            row = first_wrong(np.where(block.unlabelled, 0.0, block.y), largest)
+            if row is not None:
+                raise self._wrong(batch, row, self.target, block.y)
         return block
 
     def _fill(self, X: FloatArray, batch: Batch) -> None:
@@ -219,17 +222,26 @@ class Source:
         if interleave(columns, X):
             return
         for name, column in zip(names, columns, strict=True):
-            wrong = np.flatnonzero(~np.isfinite(column))
-            if wrong.size:  # else all are finite, and only their sum was too large
-                raise self._infinite(batch, int(wrong[0]), name, column)
+            row = first_wrong(column)
+            if row is not None:  # else only the sum of all squares was too large
+                raise self._wrong(batch, row, name, column)
 
-    def _infinite(
+    def _wrong(
         self, batch: Batch, row: int, name: str, column: NDArray[np.generic]
     ) -> ParquetError:
         return ParquetError(
-            f"{self.place(batch, row)}: column {name!r}: expected finite numbers, found "
+            f"{self.place(batch, row)}: column {name!r}: expected {wanted_for(column[row])}, found "
             f"{column[row]}"
         )
+
+    def check_numbers(self) -> None:
+        """Raise unless the target is numbers, as regression needs."""
+        kind = self.schema.field(self.target).type
+        if not is_numeric(kind):
+            raise ParquetError(
+                f"{self.path}: column {self.target!r}: expected numbers to predict, found {kind}; "
+                "of two classes a classifier learns"
+            )
 
     def _numbers(self, batch: Batch, name: str) -> NDArray[np.generic]:
         column: Array = batch.columns.column(name)
