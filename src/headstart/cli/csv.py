@@ -29,7 +29,7 @@ def read_csv(path: str, group: str | None = None) -> pa.Table:
         if file.read(2) in UTF16:
             raise pa.ArrowInvalid("invalid UTF8")
     table = csv.read_csv(path)
-    names = [_taken_back(pa.array([name]))[0].as_py() for name in table.column_names]
+    names = _taken_back(pa.array(table.column_names, pa.string())).to_pylist()
     columns = [_read(column, name) for column, name in zip(table.columns, names, strict=True)]
     found = pa.Table.from_arrays(columns, names=names)
     if group is None or names.count(group) != 1:
