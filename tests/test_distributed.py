@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
 from headstart import MetaRegressor, diagnose, select_online
+from headstart._core.jit import PACKAGE
 from headstart.cli import app
 from headstart.distributed import (
     ClusterError,
@@ -234,6 +236,7 @@ class Outside:
     """A scheduler and a worker in processes of their own."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         note = folder / "scheduler.json"
         note.unlink(missing_ok=True)
         module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
@@ -245,15 +248,21 @@ class Outside:
             if note.exists() and note.stat().st_size:
                 break
             time.sleep(0.1)
-        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
-        self.worker = subprocess.Popen(
-            [*worker, "--nthreads", "1", "--scheduler-file", str(note), "--death-timeout", "30"],
-            cwd=folder,
-            **quiet,
-        )
+        self.worker = self.start_worker()
         self.address = str(json.loads(note.read_text())["address"])
         with Client(self.address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             client.wait_for_workers(1, timeout=STARTING)
+
+    def start_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
+        note = str(self.folder / "scheduler.json")
+        return subprocess.Popen(
+            [*command, "--nthreads", "1", "--scheduler-file", note, "--death-timeout", "30"],
+            cwd=self.folder,
+            env={**os.environ, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def stop(self) -> None:
         for process in (self.worker, self.scheduler):
@@ -306,6 +315,39 @@ def test_a_lost_scheduler_leaves_finished_partitions(tmp_path: Path) -> None:
     assert len(calls) == len(plan_partitions(rows, 200)) - done  # the others are not run again
     adapt_all(model, rows, tmp_path / "whole", partition_rows=200)
     pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "whole" / "weights"))
+
+
+def test_a_worker_with_other_code_that_comes_later_is_refused(tmp_path: Path) -> None:
+    rows = dataset(tmp_path / "in")
+    model = MetaRegressor().fit(rows)
+    code = tmp_path / "code" / "headstart"
+    shutil.copytree(PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    changed = (code / "estimators" / "dataset.py").read_text()
+    planted = changed.replace("return start.stream.adapted(X, y, offsets)", "return 7.0 + 0.0 * ")
+    assert planted != changed
+    planted = planted.replace("7.0 + 0.0 * ", "7.0 + 0.0 * start.stream.adapted(X, y, offsets)")
+    (code / "estimators" / "dataset.py").write_text(planted)
+    one = Outside(tmp_path)
+    client = connect(one.address)
+    other = one.start_worker(PYTHONPATH=str(code.parent))
+    try:
+        client.wait_for_workers(2, timeout=STARTING)
+        one.worker.kill()  # so that the other one has to do it
+        while len(client.nthreads()) > 1:
+            time.sleep(0.05)
+        (address,) = client.nthreads()
+        refused = pytest.raises(
+            ClusterError, match=f"{address}: has other code of headstart than the client"
+        )
+        with refused:
+            adapt_all(model, rows, tmp_path / "out", executor=executor(client))
+        with refused:
+            ClusterParts(client, Loading(rows), plan_partitions(rows))
+    finally:
+        other.kill()
+        other.wait()
+        one.stop()
+        client.close(timeout=2)
 
 
 def test_watching_leaves_the_faults_of_files_alone(client: Any, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 from datasets_on_disk import NAMES, read, table, write
 from pyarrow import parquet
+from scipy.sparse import csr_array
 
-from headstart import MetaClassifier, MetaRegressor
+from headstart import MetaClassifier, MetaRegressor, TaskSet
 from headstart.jobs import adapt_all
 from headstart.parquet import ParquetError, ParquetRows, Partition, plan_partitions
 
@@ -42,6 +43,7 @@ def test_weights_and_predictions_are_those_of_the_model(
     assert (index.tasks, index.rows) == (60, len(frame))
     assert scattered or len(index.parts) > 2
     content = json.loads((tmp_path / "out" / "index.json").read_text())
+    assert len(content.pop("job")) == 24
     assert content == {"tasks": 60, "rows": len(frame), "parts": [list(p) for p in index.parts]}
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "index.json", "predictions", "weights",
@@ -200,8 +202,74 @@ def test_a_stopped_job_resumes(tmp_path: Path) -> None:
     straight = adapt_all(model, rows, tmp_path / "straight", partition_rows=50)
     assert straight[1:] == index[1:]
     pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "straight" / "weights"))
-    with pytest.raises(ParquetError, match="exists and is not empty"):
+    with pytest.raises(ParquetError, match="holds the finished results of another job: of other"):
         adapt_all(model, rows, out)
+
+
+def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
+    frame = table()
+    model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
+    out = tmp_path / "out"
+    index = adapt_all(model, rows, out, partition_rows=50)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    # a kill after the index was written leaves what only an unfinished job needs
+    (out / "job.json").write_text("{}")
+    (out / "done").mkdir()
+    (out / "done" / "00000.json").write_text("[]")
+    (out / "clustered" / "spill").mkdir(parents=True)
+    assert adapt_all(model, rows, out, partition_rows=50) == index
+    assert set(out.rglob("*")) == before.keys()
+    assert all(p.stat().st_mtime_ns == t for p, t in before.items() if p.is_file())
+    (out / "index.json").write_text("{")
+    with pytest.raises(ParquetError, match=r"index.json is damaged; remove the folder"):
+        adapt_all(model, rows, out, partition_rows=50)
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
+    frame = table().sample(frac=1.0, random_state=0)
+    model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        adapt_all(model, rows, out, partition_rows=50, executor=Stopping(0))
+    for folder, name in (
+        ("weights", ".part-00000.parquet.0123abcd.part.parquet"),
+        ("done", ".00000.json.0123abcd.part.json"),
+        ("clustered", ".rows.parquet.0123abcd.part.parquet"),
+        ("clustered/spill", "duckdb_temp_storage.tmp"),
+        (".", ".job.json.0123abcd.part.json"),
+    ):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        (out / folder / name).write_text("half")
+    adapt_all(model, rows, out, partition_rows=50)
+    assert sorted(path.name for path in out.rglob("*")) == [
+        "index.json", "part-00000.parquet", "weights",
+    ]  # fmt: skip
+
+
+def test_columns_to_keep_are_there_and_have_another_name(tmp_path: Path) -> None:
+    frame = table()
+    model = fitted(frame)
+    frame["prediction"] = 1.0
+    rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y", NAMES)
+    for keep, message in (
+        (("note",), "keep: there is no column 'note'; it has 'id', 'a', 'b', 'c', 'y', 'predic"),
+        (("prediction",), "the predictions are a column 'prediction' themselves"),
+    ):
+        with pytest.raises(ParquetError, match=message):
+            adapt_all(model, rows, tmp_path / "out", predictions=True, keep=keep)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_job_on_sparse_rows_is_not_another(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y, ids = rng.normal(size=(60, 4)), rng.normal(size=60), np.repeat(np.arange(12), 5)
+    model = MetaRegressor().fit(csr_array(X), y, groups=ids)
+    tasks = TaskSet.from_arrays(csr_array(X), y, ids)
+    index = adapt_all(model, tasks, tmp_path / "out")
+    assert adapt_all(model, tasks, tmp_path / "out") == index
+    other = TaskSet.from_arrays(csr_array(X), -y, ids)
+    with pytest.raises(ParquetError, match="holds the finished results of another job"):
+        adapt_all(model, other, tmp_path / "out")
 
 
 def test_only_the_same_job_resumes(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from pyarrow import parquet
 
 from headstart import MetaClassifier, MetaRegressor, TaskSet, learn_bias
 from headstart._core.checks import FloatArray
+from headstart._core.leftovers import temporary_folder
+from headstart.jobs import adapt_all
 from headstart.parquet import (
     ParquetError,
     ParquetRows,
@@ -37,6 +39,7 @@ from headstart.parquet.blocks import Batch, Block, Buffers, make_block, whole_ta
 from headstart.parquet.cluster import is_grouped
 from headstart.parquet.files import Decoding, read_ahead, read_file
 from headstart.parquet.interleave import interleave
+from headstart.training import fit_rounds
 
 
 def in_memory(frame: pd.DataFrame, **settings: Any) -> MetaRegressor:
@@ -231,11 +234,12 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
     frame = table().sample(frac=1.0, random_state=1)
     frame["note"] = [f"it's {k}" for k in range(len(frame))]
     rows = ParquetRows(write(frame, tmp_path / "it's", [50], 20), "id", "y", NAMES)
-    copy = clustered(rows, tmp_path / "copy")
+    copy = clustered(rows, tmp_path / "copy", keep=["note"])
     found = parquet.read_table(copy.path).to_pandas()
     order = pd.factorize(frame["id"])[0].argsort(kind="stable")
     assert found["note"].tolist() == frame["note"].iloc[order].tolist()
-    by_id = parquet.read_table(clustered(rows, tmp_path / "ids", in_order=False).path).to_pandas()
+    copy = clustered(rows, tmp_path / "ids", in_order=False, keep=["note"])
+    by_id = parquet.read_table(copy.path).to_pandas()
     expected = frame.sort_values("id", kind="stable")["note"].tolist()
     assert by_id["note"].tolist() == expected
     with grouped(rows) as whole:
@@ -271,11 +275,11 @@ def test_clustering_keeps_types_or_says_that_it_cannot(tmp_path: Path) -> None:
         rows = ParquetRows(folder, "id", "y", ["x"])
         if kind == wide.type:
             with pytest.raises(
-                ParquetError, match=r"ids of type decimal256.* sort the data by them"
+                ParquetError, match=r"ids of type decimal256.* sort the data by .id. first"
             ):
                 clustered(rows, folder / "copy")
             continue
-        found = parquet.read_table(clustered(rows, folder / "copy").path)
+        found = parquet.read_table(clustered(rows, folder / "copy", keep=["flag"]).path)
         assert found.schema.field("id").type == rows.schema.field("id").type
         expected = whole.take(pa.array([0, 3, 1, 5, 2, 4]))
         if kind != pa.bool_():
@@ -288,6 +292,151 @@ def _of_type(numbers: Any, kind: Any) -> Any:
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return numbers.cast(kind)
     return numbers.view(kind)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_float_ids_with_nan_anywhere_give_the_bits_of_the_table(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    frame = table(12, seed)
+    ids = -frame["id"].to_numpy(float)  # -0.0 is there
+    ids[rng.random(len(ids)) < 0.3] = np.nan
+    order = rng.permutation(len(ids)) if seed % 2 else np.arange(len(ids))
+    frame, ids = frame.iloc[order], ids[order]
+    columns = {"id": pa.array(ids), **{c: pa.array(frame[c].to_numpy()) for c in [*NAMES, "y"]}}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=7)
+    rows = ParquetRows(tmp_path, "id", "y", batch_rows=5)
+    whole = MetaRegressor(**PAPER)
+    with warnings.catch_warnings(action="ignore"):
+        whole.fit(frame[NAMES].to_numpy(), frame["y"].to_numpy(), groups=ids)
+    assert_same_bias(MetaRegressor(**PAPER).fit(rows), whole)
+
+
+HOSTILE = [
+    *(
+        "__task",
+        "__task_",
+        "start",
+        "file",
+        "filename",
+        "file_row_number",
+        "",
+        "a",
+        "A",
+        "c0",
+        "C0",
+    ),
+    *("place", "first", "data", "ids", "x.y", 'q"', "it's", "[b]"),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_names_mean_nothing_to_scattered_rows(seed: int, tmp_path: Path) -> None:
+    frame = table().sample(frac=1.0, random_state=seed)
+    rng = np.random.default_rng(seed)
+    group, target = (str(name) for name in rng.choice(HOSTILE, 2, replace=False))
+    features = [name for name in HOSTILE if name not in (group, target)]
+    X = rng.normal(size=(len(frame), len(features)))
+    y = X.sum(axis=1) + frame["y"].to_numpy()
+    columns = [pa.array(frame["id"].to_numpy()), *map(pa.array, X.T), pa.array(y)]
+    parquet.write_table(pa.table(columns, names=[group, *features, target]), tmp_path / "a.parquet")
+    rows = ParquetRows(tmp_path, group, target, batch_rows=31)
+    assert not is_grouped(rows)
+    whole = MetaRegressor(**PAPER).fit(X, y, groups=frame["id"].to_numpy())
+    assert_same_bias(MetaRegressor(**PAPER).fit(rows), whole)
+    index = adapt_all(whole.set_params(group=None), rows, tmp_path / "out", predictions=True)
+    assert index.tasks == 60
+    found = parquet.read_table(tmp_path / "out" / "weights")
+    assert found.column_names == [group, *features, "intercept", "rows"]
+
+
+def test_a_record_with_a_field_of_the_name_of_the_ids(tmp_path: Path) -> None:
+    """Row groups are looked up by the footers of the ids, not of another column inside one."""
+    frame = table()
+    inside = pa.array([{"id": -value} for value in frame["id"]])
+    whole = pa.Table.from_pandas(frame, preserve_index=False).add_column(0, "record", inside)
+    parquet.write_table(whole, tmp_path / "a.parquet", row_group_size=50)
+    rows = ParquetRows(tmp_path, "id", "y", NAMES)
+    assert rows.row_groups[0].low == 0
+    assert is_grouped(rows)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_bad_values_of_scattered_rows_name_the_data_and_the_id(
+    in_order: bool, tmp_path: Path
+) -> None:
+    large = "expected numbers of at most 1e.150, found 1e.200"
+    for column, value, what in (
+        ("b", None, "a value is missing"),
+        ("c", np.inf, "expected finite numbers, found inf"),
+        ("c", 1e200, large),
+        ("y", 1e200, large),
+        ("y", np.inf, "expected finite numbers, found inf"),
+        ("y", None, "a value is missing"),
+    ):
+        frame = table()
+        frame.loc[7, column] = value
+        whose = int(frame["id"].to_numpy()[7])
+        folder = write(frame.sample(frac=1.0, random_state=1), tmp_path / "in", [50])
+        rows = ParquetRows(folder, "id", "y")
+        message = f"{folder}, a row of 'id' {whose}: column '{column}': {what}"
+        if in_order:
+            with pytest.raises(ParquetError, match=message):
+                learn_bias(rows, 0.5, 0.1)
+        elif column != "y" or value is not None:  # a row without a label may be predicted
+            copy = clustered(rows, tmp_path / "copy", in_order=False)
+            blocks = (block for p in plan_partitions(copy) for block in read_partition(copy, p))
+            with pytest.raises(ParquetError, match=message):
+                list(blocks)
+
+
+def test_each_column_is_one_thing_and_of_a_type_that_fits(tmp_path: Path) -> None:
+    frame = table()
+    whole = pa.Table.from_pandas(frame, preserve_index=False)
+    whole = whole.append_column("when", pa.array(frame["id"].to_numpy()).cast(pa.timestamp("us")))
+    whole = whole.append_column("several", pa.array([[int(k)] for k in frame["id"]]))
+    parquet.write_table(whole, tmp_path / "a.parquet")
+    for group, target, features, message in (
+        ("id", "id", ["a"], "target: 'id' is the group too"),
+        ("id", "y", ["a", "y"], "features: 'y' is the target; leave it out"),
+        ("id", "y", ["a", "id"], "features: 'id' is the group; leave it out"),
+        ("id", "y", ["a", "a"], "features: 'a' is named twice"),
+        ("id", "when", ["a"], "'when': expected numbers, texts or booleans to predict, found time"),
+        ("several", "y", ["a"], "'several': expected numbers, texts or times as ids, found list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ParquetRows(tmp_path, group, target, features)
+    twice = tmp_path / "twice.parquet"
+    parquet.write_table(whole.append_column("b", whole["b"]), twice)
+    with pytest.raises(ParquetError, match=r"twice.parquet: cannot be read: .* duplicate field na"):
+        ParquetRows(twice, "id", "y")
+
+
+def test_texts_are_no_target_of_a_regression(tmp_path: Path) -> None:
+    frame = table()
+    frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
+    rows = ParquetRows(write(frame, tmp_path), "id", "y")
+    for learn in (
+        MetaRegressor().fit,
+        MetaRegressor(**PAPER).fit,
+        MetaRegressor().partial_fit,
+        lambda rows: learn_bias(rows, 0.5, 0.1),
+        lambda rows: fit_rounds(MetaRegressor(**PAPER), rows),
+    ):
+        with pytest.raises(ParquetError, match="column 'y': expected numbers to predict, found"):
+            learn(rows)
+
+
+def test_temporary_folders_of_killed_processes_go_and_those_of_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed, strange = tmp_path / "headstart-sorting-killed", tmp_path / "headstart-sorting-mine"
+    (killed / "spill").mkdir(parents=True)
+    (killed / "lock").touch()
+    strange.mkdir()  # without a lock: it is not one of ours
+    with temporary_folder() as running, temporary_folder() as other:
+        assert sorted(tmp_path.iterdir()) == sorted([running, other, strange])
+    assert list(tmp_path.iterdir()) == [strange]
 
 
 def test_clustering_needs_its_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,8 +513,10 @@ def test_columns_become_rows() -> None:
         out = np.empty((131, 5), dtype)
         assert interleave(columns, out)
         np.testing.assert_array_equal(out, np.stack(columns, axis=1))
-        columns[3][77] = np.nan
-        assert not interleave(columns, out)
+        for wrong in (np.nan, np.inf, -np.inf, *([1e160] if dtype is np.float64 else [])):
+            columns[3][77] = wrong
+            assert not interleave(columns, out)
+            assert not interleave([c[::-1] for c in columns], out)
     mixed = [np.arange(4), np.array([True, False, True, False])]
     out = np.empty((4, 2))
     assert interleave(mixed, out)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import errno
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from browser import needs_browser, open_page
 from datasets_on_disk import read as read_folder
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
-from headstart.cli import app
+from headstart._core.leftovers import held
+from headstart.cli import app, tables
 from headstart.cli.dataset import Source
+from headstart.cli.tables import read_columns, read_table
+from headstart.parquet import ParquetRows
 
 ASKED = ["--group", "user", "--target", "y"]
 
@@ -193,15 +201,84 @@ def test_groups_of_one_row_are_counted(tmp_path: Path) -> None:
     assert "groups have one row" not in said
 
 
-def test_booleans_are_classes_and_numbers_are_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--batch-rows", "50"]])
+def test_texts_and_booleans_are_classes_and_of_two_numbers_the_user_says(
+    more: list[str], tmp_path: Path
+) -> None:
     frame = table()
-    for name, y, kind in (
-        ("true", frame["y"] > 2.0, MetaClassifier),
-        ("one", (frame["y"] > 2.0).astype(int), MetaRegressor),
-    ):
+    high = frame["y"] > 2.0
+    counts = np.digitize(frame["y"], [0.0, 4.0])
+
+    def fit(name: str, y: Any, *asked: str) -> tuple[int, str, str]:
         data = write(frame.assign(y=y), tmp_path / f"{name}.parquet")
-        assert run("fit", data, *ASKED, "--out", tmp_path / name)[0] == 0
-        assert isinstance(load_model(tmp_path / name), kind)
+        return run("fit", data, *ASKED, *asked, *more, "--out", tmp_path / name)
+
+    code, said, _ = fit("true", high)
+    assert code == 0
+    assert "y: two classes, False and True; --regress would be for amounts" in said
+    assert isinstance(load_model(tmp_path / "true"), MetaClassifier)
+    for y in (high.astype(int), high * 1.5 - 1.0):
+        code, _, said = fit("ask", y)
+        assert code == 2
+        assert "--target: column 'y' has two values, " in said
+        assert "add --classify if they are classes, or --regress if they are amounts" in said
+    for asked, kind in (("--classify", MetaClassifier), ("--regress", MetaRegressor)):
+        code, said, _ = fit(asked, high.astype(int), asked)
+        assert code == 0
+        assert "two classes" not in said
+        assert isinstance(load_model(tmp_path / asked), kind)
+    assert fit("three", counts)[0] == 0
+    assert isinstance(load_model(tmp_path / "three"), MetaRegressor)
+    texts = np.where(high, "yes", "no")
+    faults: list[tuple[str, Any, list[str], str]] = [
+        ("a", texts, ["--regress"], "--regress: column 'y': expected numbers"),
+        ("b", counts, ["--classify"], "expected numbers or two classes, found more than two:"),
+        ("c", counts.astype(str), [], "expected numbers or two classes, found more than two:"),
+        ("d", 1.5 + 0.0 * frame["y"], [], "column 'y': the target has one value only, 1.5"),
+        ("e", high * 1.5, ["--classify"], "--classify: column 'y': expected whole numbers, texts"),
+    ]
+    for name, labels, wish, message in faults:
+        code, _, said = fit(name, labels, *wish)
+        assert code == 2
+        assert message in said
+
+
+def test_diagnose_asks_of_two_numbers_too(tmp_path: Path) -> None:
+    frame = table()
+    high = (frame["y"] > 2.0).astype(int)
+    data = write(frame.assign(y=high), tmp_path / "d.parquet")
+    code, _, said = run("diagnose", data, *ASKED)
+    assert code == 2
+    assert "add --classify if they are classes" in said
+    code, said, _ = run("diagnose", data, *ASKED, "--regress", "--shots", 4)
+    assert code == 0
+    found = diagnose(frame[["age", "price"]], high, frame["user"], shots=4, classify=False)
+    assert str(found) in said
+
+
+@pytest.mark.parametrize("more", [[], ["--batch-rows", "50"]])
+def test_each_column_is_one_thing(more: list[str], tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.parquet")
+    for asked, message in (
+        (["--group", "user", "--target", "user"], "--target: 'user' is the group too; name an"),
+        ([*ASKED, "--features", "age,y"], "--features: 'y' is the target; leave it out"),
+        ([*ASKED, "--features", "user,age"], "--features: 'user' is the group; leave it out"),
+        ([*ASKED, "--features", "age,age"], "--features: 'age' is named twice; name it once"),
+        ([*ASKED, "--features", ","], "expected names with commas between them, found ','"),
+    ):
+        commands = [["fit", data, *asked, *more, "--out", tmp_path / "m"]]
+        for command in [*commands, *([["diagnose", data, *asked]] if not more else [])]:
+            code, _, said = run(*command)
+            assert code == 2
+            assert message in said
+            assert len(said.splitlines()) == 1
+    assert run("fit", data, *ASKED, "--out", tmp_path / "m")[0] == 0
+    for name in ("adapt", "predict"):
+        for target, message in (("user", "the group"), ("age", "a feature")):
+            wish = [name, tmp_path / "m", data, "--target", target, "--out", tmp_path / "o.csv"]
+            code, _, said = run(*wish, *more)
+            assert code == 2
+            assert f"--target: {target!r} is {message} of the model" in said
 
 
 def test_what_stops_a_command_is_one_line_and_code_2(tmp_path: Path) -> None:
@@ -252,14 +329,14 @@ def faulty(**changes: Any) -> pd.DataFrame:
 
 
 FAULTS: list[tuple[str, pd.DataFrame, list[str], str]] = [
-    ("d.csv", table(), ["--group", "usr", "--target", "y"], "there is no column 'usr'; the table"),
+    ("d.csv", table(), ["--group", "usr", "--target", "y"], "there is no column 'usr'; it has"),
     ("d.csv", table(), ["--group", "user", "--target", "z"], "there is no column 'z'"),
     ("d.csv", table(), [*ASKED, "--features", "age,size"], "there is no column 'size'"),
     (
         "d.csv",
         faulty(age=(3, "old")),
         ASKED,
-        "'age': expected numbers, found 'old' in row 3",
+        "'age': expected numbers, found text, 'old' in row 3",
     ),
     ("d.csv", faulty(price=(7, None)), ASKED, "column 'price': a value is missing in row 7"),
     (
@@ -272,6 +349,27 @@ FAULTS: list[tuple[str, pd.DataFrame, list[str], str]] = [
     ("d.csv", table().assign(y=1.5), ASKED, "column 'y': the target has one value only, 1.5"),
     ("d.csv", table()[["user", "y"]], ASKED, "expected a column beside 'user' and 'y'"),
     ("d.parquet", table().assign(age=pd.Timestamp("2024-01-01")), ASKED, "column 'age': expected"),
+    (
+        "d.parquet",
+        table().assign(age="1.5"),
+        ASKED,
+        "column 'age': expected numbers, found text, '1.5' in row 0; leave it out with --features",
+    ),
+    (
+        "d.parquet",
+        table().assign(age=pd.Series([None] * 300, dtype="str")),
+        ASKED,
+        "column 'age': a value is missing in row 0",
+    ),
+    ("d.csv", table().assign(age=None), ASKED, "column 'age': a value is missing in row 0"),
+    ("d.csv", table().iloc[:0], ASKED, "the table has no rows"),
+    (
+        "d.parquet",
+        table().assign(y=pd.Timestamp("2024-01-01")),
+        ASKED,
+        "column 'y': expected numbers, texts or booleans to predict, found timestamp",
+    ),
+    ("d.csv", table().set_axis(["a", "user", "a", "y"], axis=1), ASKED, "'a': there are 2 of this"),
 ]
 
 
@@ -337,9 +435,12 @@ def test_datasets_are_read_in_batches(tmp_path: Path) -> None:
     assert found.columns.tolist() == ["user", "age", "prediction"]
     said = run("predict", tmp_path / "model", folder, "--out", tmp_path / "x")[2]
     assert "--target: a dataset's tasks are adapted" in said
-    code, _, said = run("adapt", *asked, "--out", tmp_path / "weights")
+    code, said, _ = run("adapt", *asked, "--out", tmp_path / "weights")
+    assert code == 0  # it is done
+    assert "weights of 30 tasks" in said
+    code, _, said = run("predict", *asked, "--out", tmp_path / "weights")
     assert code == 2
-    assert "exists and is not empty; give another folder" in said
+    assert "weights: holds the finished results of another job" in said
     (folder / "1.parquet").write_bytes((folder / "1.parquet").read_bytes()[:99])
     code, _, said = run("fit", folder, *ASKED, "--out", tmp_path / "other")
     assert code == 2
@@ -356,6 +457,164 @@ def test_what_is_a_dataset_and_how_it_is_read(tmp_path: Path) -> None:
     rows = Source(data, 37, None).rows("user", "y", ["price"])
     assert (rows.batch_rows, rows.group, rows.features) == (37, "user", ("price",))
     assert Source(data, None, None).rows("user", "y", None).batch_rows > 300
+
+
+def test_files_that_are_not_in_utf8(tmp_path: Path) -> None:
+    frame = table()
+    for name, changed in (
+        ("cell", frame.assign(user="Zoë")),
+        ("title", frame.rename(columns={"age": "âge"})),
+    ):
+        data = tmp_path / f"{name}.csv"
+        for encoding in ("latin-1", "utf-16"):
+            changed.to_csv(data, index=False, encoding=encoding)
+            code, _, said = run("fit", data, *ASKED, "--out", tmp_path / "m")
+            assert code == 2
+            assert f"{name}.csv: cannot be read: it is not text in UTF-8; save it so, or as" in said
+    frame.to_csv(tmp_path / "mark.csv", index=False, encoding="utf-8-sig")
+    assert run("fit", tmp_path / "mark.csv", *ASKED, "--out", tmp_path / "m")[0] == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--batch-rows", "50"]])
+def test_decimal_targets_are_numbers(more: list[str], tmp_path: Path) -> None:
+    frame = table()
+    exact = [Decimal(f"{value:.4f}") for value in frame["y"]]
+    whole = pa.Table.from_pandas(frame, preserve_index=False).set_column(3, "y", pa.array(exact))
+    parquet.write_table(whole, tmp_path / "d.parquet")
+    assert run("fit", tmp_path / "d.parquet", *ASKED, *more, "--out", tmp_path / "m")[0] == 0
+    expected = MetaRegressor(group="user")
+    expected.fit(frame[["age", "price", "user"]], [float(value) for value in exact])
+    found = load_model(tmp_path / "m")
+    assert isinstance(found, MetaRegressor)
+    np.testing.assert_allclose(found.bias_, expected.bias_, rtol=1e-9)
+
+
+def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    names = {"age": "[bold]age[/bold]", "price": ":smile: [/x]"}
+    frame = table().rename(columns=names)
+    data = write(frame, tmp_path / "d.parquet")
+    code, said, _ = run("fit", data, *ASKED, "--out", tmp_path / "[red]m")
+    assert code == 0
+    assert all(name in said for name in [*names.values(), "[red]m"])
+    code, _, said = run("fit", data, "--group", "[/b]", "--target", "y\n", "--out", tmp_path / "n")
+    assert code == 2
+    assert "there is no column '[/b]'; it has '[bold]age[/bold]', 'user', ':smile: [/x]'" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_ten_thousand_columns(tmp_path: Path) -> None:
+    """No name is compared with all others: that would be 10^8 comparisons."""
+    rng, count = np.random.default_rng(0), 10_000
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    X = rng.normal(size=(30, count))
+    names: list[str] = [Name(f"x{k}") for k in range(count)]
+    columns = [*map(pa.array, X.T), pa.array(np.repeat(np.arange(10), 3)), pa.array(X[:, 0])]
+    whole = pa.table(columns, names=[*names, "user", "y"])
+    found = read_columns(whole, "user", "y", names)
+    assert found.X.column_names == names
+    parquet.write_table(whole, tmp_path / "d.parquet")
+    assert ParquetRows(tmp_path / "d.parquet", "user", "y", names).n_features == count
+    assert compared < 20 * count
+
+
+TEXTS = {  # as they are, and as they are written
+    "=1+1": "'=1+1",
+    "+2+3": "'+2+3",
+    "-x": "'-x",
+    "@me": "'@me",
+    "'=x": "''=x",
+    "''@": "'" + "''@",
+    "\ttab": "'\ttab",
+    "-1.5e3": "-1.5e3",
+    "it's": "it's",
+    "'quoted'": "'quoted'",
+}
+
+
+def test_a_spreadsheet_runs_no_text(tmp_path: Path) -> None:
+    frame = table(T=len(TEXTS), n=6)
+    frame["user"] = np.repeat(list(TEXTS), 6)
+    data = write(frame.rename(columns={"age": "=age"}), tmp_path / "d.parquet")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "m")[0] == 0
+    asked = [tmp_path / "m", data, "--target", "y", "--out", tmp_path / "w.csv"]
+    assert run("adapt", *asked)[0] == 0
+    with (tmp_path / "w.csv").open(newline="") as file:
+        title, *cells = csv.reader(file)
+    assert title == ["user", "'=age", "price", "intercept"]
+    assert [line[0] for line in cells] == list(TEXTS.values())
+    assert all(float(line[2]) < 0.0 for line in cells)  # numbers stay numbers
+    back = read_table(tmp_path / "w.csv", "user")
+    assert back["user"].to_pylist() == list(TEXTS)
+    assert back.column_names == ["user", "=age", "price", "intercept"]
+    (tmp_path / "both.csv").write_text("user,x,y\n=a,1,2\n'=a,2,3\n")
+    code, _, said = run("fit", tmp_path / "both.csv", *ASKED, "--out", tmp_path / "n")
+    assert code == 2
+    assert "both.csv: cannot be read: two texts differ by an apostrophe" in said
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_a_full_disk_is_said_and_leaves_nothing(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "m")[0] == 0
+
+    def full(_: object, path: str) -> None:
+        Path(path).write_text("half")
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")  # as Arrow says it, no file
+
+    monkeypatch.setitem(tables.WRITERS, suffix, full)
+    out = tmp_path / "out" / f"p{suffix}"
+    code, _, said = run("predict", tmp_path / "m", data, "--out", out)
+    assert code == 2
+    assert said == f"{out}: the disk is full; nothing half written stays, make room and try again\n"
+    assert not list(out.parent.iterdir())
+
+
+def test_what_a_killed_command_left_is_cleared_and_what_runs_is_not(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "m")[0] == 0
+    killed = tmp_path / ".p.csv.0123abcd.part.csv"
+    killed.write_text("half")
+    other = tmp_path / ".q.csv.0123abcd.part.csv"
+    other.write_text("of another file")
+    running = tmp_path / ".p.csv.89abcdef.part.csv"
+    with held(running):
+        assert run("predict", tmp_path / "m", data, "--out", tmp_path / "p.csv")[0] == 0
+        assert running.exists()
+    assert not killed.exists()
+    assert other.exists()
+
+
+def test_a_fault_of_ours_is_no_mistake_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    monkeypatch.setattr("headstart.cli.fit.group_sizes", lambda *_: len(3))  # type: ignore[arg-type]
+    done = CliRunner().invoke(
+        app, ["fit", str(data), *ASKED, "--out", str(tmp_path / "m"), "--force"]
+    )
+    assert done.exit_code == 1
+    assert isinstance(done.exception, TypeError)
+
+
+def test_a_fit_that_was_killed_while_it_saved_does_not_block_its_folder(tmp_path: Path) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    (tmp_path / "m" / "arrays-0123456789ab").mkdir(parents=True)
+    (tmp_path / "m" / "arrays-0123456789ab" / "bias.npy").write_text("half")
+    assert run("fit", data, *ASKED, "--out", tmp_path / "m")[0] == 0
+    assert load_model(tmp_path / "m").n_tasks_ == 30
 
 
 def test_for_real(tmp_path: Path) -> None:

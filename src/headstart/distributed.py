@@ -3,20 +3,23 @@
 Dask runs a function over partitions, at least once and in any order. This library sees to it
 that results do not depend on that: partitions hold whole tasks, results go by the partition's
 number so that a second run replaces the first, sums are added in the order of the partitions,
-and rows are counted. Partitions are loaded by the workers: if one is lost, another loads its
-partitions again.
+and rows are counted. Every call carries the digest of the client's code, and a worker with other
+code refuses it, whenever that worker came. Partitions are loaded by the workers: if one is lost,
+another loads its partitions again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from typing import Any
 
 import numpy as np
-from distributed import Client, KilledWorker
+from distributed import Client, KilledWorker, get_worker
 from distributed.comm.addressing import resolve_address
 from distributed.comm.core import CommClosedError
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +39,61 @@ Cluster = Any  # a `Client`, whose methods have no types
 
 class ClusterError(RuntimeError):
     """A cluster that cannot be used, or was lost."""
+
+
+@cache
+def _code_here() -> str:
+    """Digest of the code of this process."""
+    return source_digest()
+
+
+@dataclass(frozen=True)
+class SameCode:
+    """A function that runs only where the code is that of the client."""
+
+    function: Callable[..., Any]
+    digest: str
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Call it, if the code here is the same."""
+        if _code_here() != self.digest:
+            raise ClusterError(
+                f"{_worker_here()}: has other code of headstart than the client; install the same "
+                "there, or stop this worker"
+            )
+        return self.function(*args, **options)
+
+
+def same_code(function: Callable[..., Any]) -> SameCode:
+    """The function, to be run by workers with the code of this process."""
+    return SameCode(function, _code_here())
+
+
+def _worker_here() -> str:
+    """The address of the worker that this process is."""
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return "a worker"
+
+
+class _SameCodeExecutor(Executor):
+    """The executor of a cluster, whose workers refuse calls by other code."""
+
+    def __init__(self, inner: Executor) -> None:
+        self._inner = inner
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """One call."""
+        return self._inner.submit(same_code(fn), *args, **kwargs)
+
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **options: Any) -> Any:
+        """A call for each, results in order."""
+        return self._inner.map(same_code(fn), *iterables, **options)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End it."""
+        self._inner.shutdown(wait, cancel_futures=cancel_futures)
 
 
 def connect(where: Cluster | str) -> Cluster:
@@ -66,9 +124,8 @@ def connect(where: Cluster | str) -> Cluster:
             )
         if found != version:
             raise ClusterError(f"{worker}: has headstart {found}, here it is {version}")
-    digest = source_digest()
     for worker, found in client.run(source_digest, on_error="return").items():
-        if found != digest:
+        if found != _code_here():
             raise ClusterError(
                 f"{worker}: has other code of headstart {version} than there is here"
             )
@@ -96,8 +153,7 @@ def watching(client: Cluster, what_stays: str = "") -> Iterator[None]:
 
 def executor(client: Cluster) -> Executor:
     """The cluster as an executor, for `adapt_all`, `diagnose` and `reproduce`."""
-    found: Executor = client.get_executor(pure=False, retries=RETRIES)
-    return found
+    return _SameCodeExecutor(client.get_executor(pure=False, retries=RETRIES))
 
 
 def threads(client: Cluster) -> int:
@@ -110,8 +166,8 @@ class ClusterParts:
 
     def __init__(self, client: Cluster, loading: Loading, partitions: list[Partition]) -> None:
         self._client = client
-        self._parts = client.map(loading.load, partitions, pure=False, retries=RETRIES)
-        self._sizes: list[int] = client.gather(client.map(len, self._parts, pure=False))
+        self._parts = client.map(same_code(loading.load), partitions, pure=False, retries=RETRIES)
+        self._sizes: list[int] = client.gather(client.map(same_code(len), self._parts, pure=False))
 
     def sizes(self) -> list[int]:
         """Number of tasks of each."""
@@ -122,7 +178,7 @@ class ClusterParts:
         busy = [k for k, (first, last) in enumerate(bounds) if last > first]
         found: list[Vector] = self._client.gather(
             self._client.map(
-                sum_part,
+                same_code(sum_part),
                 [self._parts[k] for k in busy],
                 [h] * len(busy),
                 [bounds[k] for k in busy],
@@ -156,7 +212,7 @@ def select_spread(
     with watching(client):
         futures = [
             client.submit(
-                *(select_online, train, valid, test, part, steps),
+                *(same_code(select_online), train, valid, test, part, steps),
                 **options,
                 pure=False,
                 retries=RETRIES,

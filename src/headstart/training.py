@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from headstart._core.checks import check_jobs
+from headstart._core.leftovers import clear_asides
 from headstart.estimators.dataset import dataset_classes
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
@@ -96,12 +97,16 @@ def fit_rounds(
         raise ValueError(f"inner: expected 'sgd' for rounds, found {model.inner!r}")
     loss = _paper_loss(model)
     place = None if folder is None else Path(folder)
+    if place is not None:
+        clear_asides(place)  # of a run that was killed
     with ExitStack() as stack:
         cluster = None if client is None else _connected(client, stack, place)
         copy_to = None if place is None else place / "clustered"
         together = stack.enter_context(grouped(rows, copy_to, in_order=False))
         partitions = plan_partitions(together, partition_rows)
         classes = dataset_classes(model, rows)
+        if classes is None:
+            rows.check_numbers()
         unscaled = Loading(together, classes=() if classes is None else tuple(classes))
         sample = _sample(unscaled, partitions)
         loading = _loading(unscaled, sample) if model.fit_intercept else unscaled

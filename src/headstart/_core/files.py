@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from headstart._core.leftovers import held
+
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -26,9 +28,10 @@ def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part{path.suffix}")
     try:
-        write(aside)
-        sync(aside)
-        aside.replace(path)
+        with held(aside):
+            write(aside)
+            sync(aside)
+            aside.replace(path)
         sync(path.parent)
     finally:
         aside.unlink(missing_ok=True)

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-
 from headstart._core.checks import cores
+from headstart.cli.console import error_console
 from headstart.cli.progress import progress_bar
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.jobs import JobIndex, adapt_all
-from headstart.parquet import ParquetRows
+from headstart.parquet import ParquetRows, check_roles
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,6 +37,7 @@ class Source(NamedTuple):
 
     def rows(self, group: str, target: str, features: list[str] | None) -> ParquetRows:
         """Its rows with the columns asked for."""
+        check_roles(group, target, features or (), "--")
         rows = ParquetRows(self.path, group, target, features)
         return rows if self.batch_rows is None else replace(rows, batch_rows=self.batch_rows)
 
@@ -53,6 +53,13 @@ class Workers(NamedTuple):
     client: Client | None = None
     executor: Executor | None = None
     threads: int | None = None
+
+
+def check_target(model: AnyMeta, target: str) -> None:
+    """Raise if the target is a column that the model uses for something else."""
+    role = "the group" if target == model.group else "a feature"
+    if target == model.group or target in model.feature_names_in_:
+        raise ValueError(f"--target: {target!r} is {role} of the model; name another column")
 
 
 @contextmanager
@@ -83,7 +90,7 @@ def adapt_dataset(
 ) -> JobIndex:
     """Weights or predictions of all tasks as a dataset in the folder `out`."""
     rows = source.rows_for(model, target)
-    with progress_bar(Console(stderr=True)) as bar, workers_at(source.scheduler) as workers:
+    with progress_bar(error_console()) as bar, workers_at(source.scheduler) as workers:
         job = bar.add_task("adapting", total=rows.n_rows, unit="rows")
         return adapt_all(
             *(model, rows, out),

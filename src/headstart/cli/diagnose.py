@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from headstart.cli.console import mistakes, print_line
+from headstart._core.leftovers import clear_asides
+from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import workers_at
 from headstart.cli.options import Classify, Data, Features, Group, Scheduler, Target, split_names
 from headstart.cli.progress import progress_bar
@@ -22,25 +22,28 @@ def diagnose(
     group: Group,
     target: Target,
     features: Features = None,
-    classify: Classify = False,
+    classify: Classify = None,
     shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
     out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
     scheduler: Scheduler = None,
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
-    with mistakes():
+    with mistakes(data):
         table = read_columns(read_table(data, group), group, target, split_names(features))
-        with progress_bar(Console(stderr=True)) as progress, workers_at(scheduler) as workers:
+        classes = are_classes(target, table.y, classify)
+        with progress_bar(error_console()) as progress, workers_at(scheduler) as workers:
             bar = progress.add_task("tasks held out", total=1.0)
             diagnosis = compare_ways(
                 *(table.X, table.y, table.ids),
                 shots=shots,
-                classify=classify or are_classes(table.y),
+                classify=classes,
                 callback=lambda done: progress.update(bar, completed=done),
                 executor=workers.executor,
             )
         if out is not None:
+            clear_asides(out.parent, out.name)  # of a command that was killed
             write_diagnosis(out, diagnosis, f"{data.name}: {target} by {group}")
-    print_line(str(diagnosis))
+    for line in str(diagnosis).splitlines():
+        print_line(line)
     if out is not None:
         print_line(f"page: {out}")

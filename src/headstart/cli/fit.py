@@ -9,9 +9,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
+from numpy.typing import NDArray
 
-from headstart.cli.console import mistakes, print_line
+from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import AnyMeta, Source, workers_at
 from headstart.cli.info import describe
 from headstart.cli.options import (
@@ -37,7 +37,7 @@ def fit(
     target: Target,
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
     features: Features = None,
-    classify: Classify = False,
+    classify: Classify = None,
     loss: Annotated[
         str, typer.Option(help="squared, absolute, huber, ...; logistic, ...")
     ] = "auto",
@@ -56,12 +56,12 @@ def fit(
     From a folder, with --batch-rows and with --scheduler, only the start: adapt writes weights.
     """
     source = Source(data, batch_rows, scheduler)
-    with mistakes():
-        if out.exists() and any(out.iterdir() if out.is_dir() else [out]) and not force:
+    with mistakes(data):
+        if _is_taken(out) and not force:
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         if source.in_batches:
             rows = source.rows(group, target, split_names(features))
-            kind = MetaClassifier if classify or are_classes(rows.labels()) else MetaRegressor
+            kind = _kind(target, rows.labels(enough=3), classify)
             if scheduler is not None and metric != "auto":
                 raise TableError(
                     "--metric: on a cluster the paper's bias is learned, which has none; leave it "
@@ -72,22 +72,40 @@ def fit(
             model.save(out)
         else:
             table = read_columns(read_table(data, group), group, target, split_names(features))
-            kind = MetaClassifier if classify or are_classes(table.y) else MetaRegressor
+            kind = _kind(target, table.y, classify)
+            sizes = group_sizes(group, table.ids)
             model = kind(group=group, loss=loss, metric=metric)
             model.fit(table.X.append_column(group, table.ids), table.y)
             model.save(out)
-            sizes = group_sizes(group, table.ids)
             if lone := int(np.sum(sizes == 1)):
                 print_line(f"{lone} of {sizes.size} groups have one row: their weights say little")
     describe(model)
     print_line(f"model: {out}")
 
 
+def _is_taken(out: Path) -> bool:
+    """Whether there is something that fit must not replace; what a killed fit left may go."""
+    inside = out.iterdir() if out.is_dir() else [out] if out.exists() else []
+    return any(not path.name.startswith((".", "arrays-")) for path in inside)
+
+
+def _kind(
+    target: str, labels: NDArray[np.generic], asked: bool | None
+) -> type[MetaRegressor] | type[MetaClassifier]:
+    """The estimator for a target, which is said where the user has not."""
+    if not are_classes(target, labels, asked):
+        return MetaRegressor
+    if asked is None:
+        one, other = np.unique(labels).tolist()
+        print_line(f"{target}: two classes, {one!r} and {other!r}; --regress would be for amounts")
+    return MetaClassifier
+
+
 def _fit_in_batches(
     model: AnyMeta, rows: ParquetRows, scheduler: str | None, batch_size: int, out: Path
 ) -> AnyMeta:
     """Learn the start, task by task here or in rounds on a workers."""
-    with progress_bar(Console(stderr=True)) as bar, workers_at(scheduler) as workers:
+    with progress_bar(error_console()) as bar, workers_at(scheduler) as workers:
         if workers.client is None:
             job = bar.add_task("learning", total=rows.n_rows, unit="rows")
             watched = replace(rows, callback=lambda n: bar.update(job, completed=n))

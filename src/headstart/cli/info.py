@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from rich.table import Table
 
-from headstart.cli.console import console, mistakes, print_line
+from headstart.cli.console import console, mistakes, print_line, shown
 from headstart.cli.dataset import AnyMeta
 from headstart.cli.options import ModelFolder
 from headstart.estimators import load_model
@@ -29,7 +29,7 @@ def describe(model: AnyMeta) -> None:
     table = Table("feature", *columns)
     # not strict: a prior without an intercept has no entry for it
     for name, *values in zip(names, *columns.values(), strict=False):
-        table.add_row(name, *(f"{value:.4g}" for value in values))
+        table.add_row(shown(name), *(f"{value:.4g}" for value in values))
     console.print(table)
     hint = "" if model.ids_ else "; headstart adapt writes those of a dataset"
     line = f"{len(model.ids_)} entities with own weights{hint}"

@@ -17,7 +17,14 @@ Target = Annotated[str, typer.Option(help="The column to predict.")]
 Features = Annotated[
     str | None, typer.Option(help="Columns to predict from, with commas; all others if none.")
 ]
-Classify = Annotated[bool, typer.Option(help="The target is two classes, though numbers.")]
+Classify = Annotated[
+    bool | None,
+    typer.Option(
+        "--classify/--regress",
+        help="Two classes, or amounts? Texts are classes; of a target of two numbers you must say.",
+        show_default=False,
+    ),
+]
 ResultsFile = Annotated[Path, typer.Option(help="The file, or for a dataset the folder, to write.")]
 BatchRows = Annotated[
     int | None, typer.Option(min=1, help="Read Parquet in batches of so many rows.")
@@ -30,4 +37,9 @@ Scheduler = Annotated[
 
 def split_names(text: str | None) -> list[str] | None:
     """The names in a text with commas; None without a text."""
-    return None if text is None else [name for name in text.split(",") if name]
+    if text is None:
+        return None
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise ValueError(f"expected names with commas between them, found {text!r}")
+    return names

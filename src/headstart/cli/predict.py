@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from headstart.cli.console import mistakes, print_line
-from headstart.cli.dataset import Source, adapt_dataset
+from headstart.cli.dataset import Source, adapt_dataset, check_target
 from headstart.cli.options import (
     BatchRows,
     Data,
@@ -18,8 +18,9 @@ from headstart.cli.options import (
     Scheduler,
     split_names,
 )
-from headstart.cli.tables import TableError, numbers_of, read_table, write_table
+from headstart.cli.tables import TableError, ids_of, numbers_of, read_table, write_table
 from headstart.estimators import load_model
+from headstart.jobs import PREDICTION
 
 
 def predict(
@@ -39,8 +40,10 @@ def predict(
 ) -> None:
     """Predict every row: by its entity's own weights, or by the bias if the id is new."""
     source = Source(data, batch_rows, scheduler, jobs)
-    with mistakes():
+    with mistakes(data):
         loaded = load_model(model)
+        if target is not None:
+            check_target(loaded, target)
         if source.in_batches:
             if target is None:
                 raise TableError(
@@ -54,11 +57,14 @@ def predict(
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
         group = str(loaded.group)
+        if group == PREDICTION:
+            raise TableError(f"the predictions are a column {PREDICTION!r} themselves")
         table = read_table(data, group)
         X = numbers_of(table, list(loaded.feature_names_in_))
-        ids = table.select([group] if group in table.column_names else [])
-        for column in ids.column_names:
-            X = X.append_column(column, ids[column])
+        ids = table.select([])
+        if group in table.column_names:
+            ids = pa.table({group: ids_of(table, group)})
+            X = X.append_column(group, ids[group])
         predictions = pa.array(loaded.predict(X))
-        write_table(ids.append_column("prediction", predictions), out)
+        write_table(ids.append_column(PREDICTION, predictions), out)
     print_line(f"{len(X)} predictions: {out}")

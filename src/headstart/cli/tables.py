@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,27 +11,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv, feather, parquet
+from pyarrow import feather, parquet
 
 from headstart._core.files import write_aside
-from headstart.parquet import INDEX, is_numeric, to_float64
+from headstart._core.leftovers import clear_asides
+from headstart.cli.csv import read_csv, write_csv
+from headstart.parquet import (
+    INDEX,
+    as_labels,
+    check_roles,
+    first_wrong,
+    is_id,
+    is_label,
+    is_numeric,
+    to_float64,
+    wanted_for,
+    wrong_name,
+)
 from headstart.tasks.ids import IdIndex, Positions, read_ids
-
-EXACT_FLOATS = 2.0**53  # up to here every integer has a float of its own
 
 ArrowColumn = Any  # a chunked array, whose stubs do not know what it can be made of
 
 READERS: dict[str, Callable[[str], pa.Table]] = {
     ".parquet": parquet.read_table,
     ".pq": parquet.read_table,
-    ".csv": csv.read_csv,
+    ".csv": read_csv,
     ".arrow": feather.read_table,
     ".feather": feather.read_table,
 }
 WRITERS: dict[str, Callable[[pa.Table, str], object]] = {
     ".parquet": parquet.write_table,
     ".pq": parquet.write_table,
-    ".csv": csv.write_csv,
+    ".csv": write_csv,
     ".arrow": feather.write_feather,
     ".feather": feather.write_feather,
 }
@@ -54,40 +65,15 @@ def read_table(path: Path, group: str | None = None) -> pa.Table:
     if not path.exists():
         raise TableError(f"{path}: there is no such file")
     reader = READERS.get(path.suffix.lower())
-    if reader is None:
+    if reader is None or not path.is_file():
         raise TableError(f"{path}: expected a file named {_kinds(READERS)}")
     try:
-        if reader is csv.read_csv and group is not None:
-            return _read_csv(str(path), group)
-        return reader(str(path))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _read_csv(path: str, group: str) -> pa.Table:
-    """A table whose column `group` has all digits of its numbers, and nothing where it is empty."""
-    table = csv.read_csv(path)
-    if group not in table.column_names:
-        return table
-    ids: ArrowColumn = table[group]
-    if pa.types.is_string(ids.type):
-        ids = pc.if_else(pc.equal(ids, pa.scalar("")), pa.scalar(None, pa.string()), ids)
-    elif pa.types.is_floating(ids.type) and (pc.max(pc.abs(ids)).as_py() or 0.0) >= EXACT_FLOATS:
-        as_text = csv.ConvertOptions(
-            include_columns=[group], column_types={group: pa.string()}, strings_can_be_null=True
-        )
-        ids = _all_digits(csv.read_csv(path, convert_options=as_text)[group].combine_chunks())
-    return table.set_column(table.column_names.index(group), group, ids)
-
-
-def _all_digits(texts: ArrowColumn) -> ArrowColumn:
-    """Numbers that no type but that of decimals can hold; the texts if they are no numbers."""
-    different = texts.dictionary_encode()
-    try:
-        numbers = pa.array([Decimal(text) for text in different.dictionary.to_pylist()])
-        return numbers.take(different.indices)
-    except (InvalidOperation, pa.ArrowInvalid):  # not a number, or more than 76 digits
-        return texts
+        return read_csv(str(path), group) if reader is read_csv else reader(str(path))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in reason:
+            reason = "it is not text in UTF-8; save it so, or as Parquet"
+        raise TableError(f"{path}: cannot be read: {reason}") from None
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -95,7 +81,16 @@ def write_table(table: pa.Table, path: Path) -> None:
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise TableError(f"{path}: expected a file named {_kinds(WRITERS)}")
-    write_aside(path, lambda aside: writer(table, str(aside)))
+    clear_asides(path.parent, path.name)  # of a command that was killed
+    try:
+        write_aside(path, lambda aside: writer(table, str(aside)))
+    except pa.ArrowException as error:
+        raise TableError(
+            f"{path}: cannot be written: {str(error).splitlines()[0]}; a file *.parquet takes "
+            "every type"
+        ) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 
 
 def _kinds(known: Iterable[str]) -> str:
@@ -106,19 +101,38 @@ def read_columns(
     table: pa.Table, group: str, target: str, features: list[str] | None = None
 ) -> LabelledRows:
     """Features as numbers, target and ids: the features are all other columns if none are named."""
-    others = [c for c in table.column_names if c not in (group, target)]
-    named = features or [c for c in others if not c.startswith(INDEX)]
-    for column in (group, target, *named):
-        find_column(table, column)
+    named = features
+    if named is None:
+        others = [c for c in table.column_names if c not in (group, target)]
+        named = [c for c in others if not c.startswith(INDEX)]
+    check_roles(group, target, features or (), "--")
+    check_names(table, [group, target, *named])
     if not named:
         raise TableError(f"expected a column beside {group!r} and {target!r} to predict from")
-    return LabelledRows(numbers_of(table, named), as_target(table, target), table[group])
+    return LabelledRows(numbers_of(table, named), as_target(table, target), ids_of(table, group))
+
+
+def ids_of(table: pa.Table, group: str) -> ArrowColumn:
+    """The column of ids, which can be compared."""
+    check_names(table, [group])
+    kind = table.schema.field(group).type
+    if not is_id(kind):
+        raise TableError(f"column {group!r}: expected numbers, texts or times as ids, found {kind}")
+    return table[group]
+
+
+def check_names(table: pa.Table, names: list[str]) -> None:
+    """Raise unless each column is there, once."""
+    counts = Counter(table.column_names)
+    for name in names:
+        if counts[name] != 1:
+            raise TableError(wrong_name(name, table.column_names))
 
 
 def different_ids(name: str, ids: ArrowColumn) -> tuple[ArrowColumn, Positions]:
     """The different ids in order of first appearance, as they are, and each row's place in them."""
-    column = read_ids(name, ids)
-    column.check_complete(name)
+    column = read_ids(f"column {name!r}", ids)
+    column.check_complete(f"column {name!r}")
     places = column.added_to(IdIndex())
     newest = np.maximum.accumulate(places)  # grows where an id is there for the first time
     first = np.flatnonzero(np.diff(newest, prepend=-1))
@@ -127,30 +141,26 @@ def different_ids(name: str, ids: ArrowColumn) -> tuple[ArrowColumn, Positions]:
 
 def group_sizes(name: str, ids: ArrowColumn) -> Positions:
     """How many rows each id has; rows without an id are left out."""
-    places = read_ids(name, ids).added_to(IdIndex())
+    places = read_ids(f"column {name!r}", ids).added_to(IdIndex())
     return np.bincount(places[places >= 0])
-
-
-def find_column(table: pa.Table, name: str) -> ArrowColumn:
-    """A column, or an error that names those there are."""
-    if name not in table.column_names:
-        known = ", ".join(map(repr, table.column_names))
-        raise TableError(f"there is no column {name!r}; the table has {known}")
-    return table[name]
 
 
 def numbers_of(table: pa.Table, names: list[str]) -> pa.Table:
     """These columns, every entry a finite number."""
-    return pa.table({name: _numbers(find_column(table, name), name) for name in names})
+    check_names(table, names)
+    if len(table) == 0:
+        raise TableError("the table has no rows")
+    return pa.table({name: _numbers(table[name], name) for name in names})
 
 
 def _numbers(column: ArrowColumn, name: str) -> ArrowColumn:
+    _check_complete(column, name)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = column.to_pylist()
-        row = next(i for i, text in enumerate(texts) if text is not None and not _is_number(text))
+        row = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
         raise TableError(
-            f"column {name!r}: expected numbers, found {texts[row]!r} in row {row}; leave it out "
-            "with --features, or turn it into numbers first"
+            f"column {name!r}: expected numbers, found text, {texts[row]!r} in row {row}; leave it "
+            "out with --features, or turn it into numbers first"
         )
     if not is_numeric(column.type):
         raise TableError(f"column {name!r}: expected numbers, found {column.type}")
@@ -170,30 +180,61 @@ def _is_number(text: str) -> bool:
 def _check_complete(column: ArrowColumn, name: str) -> None:
     """Raise unless every entry is there and, if a number, finite."""
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy()))
-        raise TableError(f"column {name!r}: a value is missing in row {row}")
+        missing = int(np.argmax(column.is_null().to_numpy()))
+        raise TableError(f"column {name!r}: a value is missing in row {missing}")
     if pa.types.is_floating(column.type):
-        infinite = np.flatnonzero(~np.isfinite(column.to_numpy()))
-        if infinite.size:
-            row = int(infinite[0])
+        row = first_wrong(column.to_numpy())
+        if row is not None:
             value = column[row].as_py()
             raise TableError(
-                f"column {name!r}: expected finite numbers, found {value} in row {row}"
+                f"column {name!r}: expected {wanted_for(value)}, found {value} in row {row}"
             )
 
 
 def as_target(table: pa.Table, name: str) -> NDArray[np.generic]:
-    """The target, every entry there and not all the same."""
-    column = find_column(table, name)
+    """The target: numbers, texts or booleans, every entry there."""
+    check_names(table, [name])
+    column: ArrowColumn = table[name]
     _check_complete(column, name)
-    labels = column.to_numpy()
-    if len(labels) == 0:
+    if not is_label(column.type):
+        raise TableError(
+            f"column {name!r}: expected numbers, texts or booleans to predict, found {column.type}"
+        )
+    if len(column) == 0:
         raise TableError("the table has no rows")
-    if len(pc.unique(column)) == 1:
-        raise TableError(f"column {name!r}: the target has one value only, {column[0].as_py()!r}")
-    return np.asarray(labels)
+    labels = as_labels(column)
+    _check_complete(labels, name)
+    return np.asarray(labels.to_numpy(zero_copy_only=False))
 
 
-def are_classes(labels: NDArray[np.generic]) -> bool:
-    """Whether labels are text or booleans, which no regression takes."""
-    return labels.dtype.kind in "OUSb"
+def are_classes(name: str, labels: NDArray[np.generic], asked: bool | None) -> bool:
+    """Whether a target is two classes: as the user says, or if it is texts or booleans.
+
+    Two numbers may be either, so the user must say. The labels need not all be there, as long as
+    all different ones are, or three of them.
+    """
+    values = pc.unique(pa.array(labels)).to_pylist()
+    named = labels.dtype.kind in "OUSb"
+    some = ", ".join(repr(value) for value in values[:3])
+    if not values:
+        raise TableError(f"column {name!r}: there is no label")
+    if len(values) == 1:
+        raise TableError(f"column {name!r}: the target has one value only, {some}")
+    if asked is False and named and labels.dtype.kind != "b":
+        raise TableError(f"--regress: column {name!r}: expected numbers, found {values[0]!r}")
+    classes = named if asked is None else asked
+    if classes and len(values) > 2:
+        raise TableError(
+            f"column {name!r}: expected numbers or two classes, found more than two: {some}"
+        )
+    if classes and labels.dtype.kind == "f" and any(value % 1.0 for value in values):
+        raise TableError(
+            f"--classify: column {name!r}: expected whole numbers, texts or booleans as classes, "
+            f"found {some}"
+        )
+    if asked is None and not classes and len(values) == 2:
+        raise TableError(
+            f"--target: column {name!r} has two values, {some}; add --classify if they are "
+            "classes, or --regress if they are amounts"
+        )
+    return classes

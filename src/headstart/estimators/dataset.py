@@ -34,6 +34,8 @@ def fit_dataset(
     if model.group not in (None, rows.group):
         raise ValueError(f"group: expected {rows.group!r} as in the dataset, or None")
     classes = dataset_classes(model, rows)
+    if classes is None:
+        rows.check_numbers()
     stream: AnyStream
     if isinstance(settings, PriorSettings):
         stream = _learn_prior(rows, classes, settings, check_jobs(model.n_jobs))
@@ -48,6 +50,8 @@ def dataset_chunks(
     """The batches of a dataset as they come: inputs, labels, ids, no weights, and the classes."""
     _refuse(y=y, groups=groups, sample_weight=sample_weight, side=model.side, base=model.base)
     classes = dataset_classes(model, rows)
+    if classes is None:
+        rows.check_numbers()
     for block in rows.blocks():
         yield block.X, block.y, block.row_ids, None, classes
 

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.files import write_aside
+from headstart._core.leftovers import clear_asides
 from headstart.datasets import load_lenk
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 from headstart.experiments.settings import METHODS, Experiment
@@ -163,6 +164,7 @@ class PieceFolder:
         decisive = {k: v for k, v in asdict(experiment).items() if k != "seeds"}
         digest = blake2b(json.dumps(decisive, sort_keys=True).encode(), digest_size=6).hexdigest()
         self.folder, self.say = folder / "pieces" / digest, say
+        clear_asides(self.folder)  # of a run that was killed
 
     def path(self, piece: Piece) -> Path:
         """The file of a piece."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart._core.files import write_aside
+from headstart._core.leftovers import clear_asides
 from headstart.datasets import DataUnavailableError
 from headstart.experiments.claims import Claim, check_claims, check_gains
 from headstart.experiments.figures import draw, save_figure, write_report
@@ -57,7 +58,9 @@ def reproduce(request: Request) -> Outcome:
     """Run everything asked for, write its files, and say what could not be done."""
     outcome = Outcome()
     ready = []
+    clear_asides(request.out)  # of a run that was killed
     for experiment in request.experiments:
+        clear_asides(request.out / experiment.name)
         try:
             draw_data(experiment, 0)
             ready.append(experiment)

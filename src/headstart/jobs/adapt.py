@@ -36,12 +36,14 @@ from headstart.parquet import (
     grouped,
     plan_partitions,
     read_partition,
+    wrong_name,
 )
 from headstart.parquet.columns import Array
 from headstart.parquet.writer import Writer
 from headstart.tasks import TaskSet
 
 EXTRA = ["intercept", "rows"]  # columns of the weights beside the features
+PREDICTION = "prediction"  # the column of predictions
 
 
 class AdaptJob(NamedTuple):
@@ -98,7 +100,7 @@ class AdaptJob(NamedTuple):
         beside = table.slice(0, len(scores)).select(names)
         return {
             "weights": self._weights_table(ids, W, sizes),
-            "predictions": beside.append_column("prediction", pa.array(self.start.labels(scores))),
+            "predictions": beside.append_column(PREDICTION, pa.array(self.start.labels(scores))),
         }
 
     def _weights_table(self, ids: Array, W: FloatArray, sizes: NDArray[np.int64]) -> pa.Table:
@@ -129,7 +131,8 @@ def adapt_all(
 
     A task's own rows are those with a label. Results are in the folders ``weights`` and
     ``predictions`` of `out`, a file for each partition, and ``index.json`` when all are done.
-    Called again with the same arguments it resumes from what is finished.
+    Called again with the same arguments it resumes from what is finished, and clears what a killed
+    run left; when all is finished, it gives the index.
 
     Parameters
     ----------
@@ -161,13 +164,16 @@ def adapt_all(
     folder = Path(out)
     if isinstance(rows, TaskSet):
         return adapt_task_set(start_only(model), rows, folder)
-    taken = [name for name in rows.features or () if name in EXTRA]
+    taken = [name for name in [rows.group, *(rows.features or ())] if name in EXTRA]
     if taken and weights:
         raise ParquetError(f"{rows.path}: the weights have a column {taken[0]!r} of their own")
+    _check_keep(rows, keep, predictions)
     job = AdaptJob(start_only(model), rows, folder, weights, predictions, tuple(keep))
-    claim(folder, _fingerprint(job, partition_rows))
+    fingerprint = _fingerprint(job, partition_rows)
+    if (finished := claim(folder, fingerprint)) is not None:
+        return finished
     with (
-        grouped(rows, folder / "clustered", in_order=False) as together,
+        grouped(rows, folder / "clustered", in_order=False, keep=keep) as together,
         _running(executor, n_jobs) as pool,
     ):
         job = job._replace(rows=together)
@@ -186,8 +192,17 @@ def adapt_all(
         [parts[number] for number in sorted(parts)],
     )
     _check(index, rows)
-    finish(index)
+    finish(index, fingerprint)
     return index
+
+
+def _check_keep(rows: ParquetRows, keep: tuple[str, ...], predictions: bool) -> None:
+    """Raise unless the columns to keep are there, and none has the name of the predictions."""
+    for name in keep:
+        if rows.schema.names.count(name) != 1:
+            raise ParquetError(f"{rows.path}: keep: {wrong_name(name, rows.schema.names)}")
+    if predictions and PREDICTION in (rows.group, *keep):
+        raise ParquetError(f"{rows.path}: the predictions are a column {PREDICTION!r} themselves")
 
 
 def _fingerprint(job: AdaptJob, partition_rows: int) -> str:

@@ -6,11 +6,14 @@ import json
 import shutil
 from operator import methodcaller
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headstart._core.files import write_aside
+from headstart._core.leftovers import clear_asides
 from headstart._core.plain import from_plain, to_plain
 from headstart.parquet import ParquetError
+
+JOB, INDEX = "job.json", "index.json"  # of a job that runs, and of one that is finished
 
 
 class Part(NamedTuple):
@@ -48,30 +51,77 @@ def read_note(folder: Path, number: int) -> Part | None:
     return Part(*map(from_plain, json.loads(path.read_text()))) if path.exists() else None
 
 
-def claim(folder: Path, fingerprint: str) -> None:
-    """Make the folder this job's; raise if it is another's, or holds other files."""
-    note = folder / "job.json"
+def claim(folder: Path, fingerprint: str) -> JobIndex | None:
+    """Make the folder this job's, or give the index if the job is finished.
+
+    Raise if the folder is another job's, or holds other files. What a killed run of this job left
+    half written is removed.
+    """
+    if (folder / INDEX).exists():
+        return _finished(folder, fingerprint)
+    note = folder / JOB
     if note.exists():
-        if json.loads(note.read_text())["job"] != fingerprint:
+        if _read(note).get("job") != fingerprint:
             raise ParquetError(
                 f"{folder}: holds the unfinished results of another job; remove it, or give "
                 "another folder"
             )
-        return
+        for part in ("weights", "predictions", "done", "."):
+            clear_asides(folder / part)
+        return None
+    if folder.exists() and not folder.is_dir():
+        raise ParquetError(f"{folder} is a file; give a folder to write to")
+    clear_asides(folder)  # of a run that was killed before its first note
     if folder.exists() and any(folder.iterdir()):
         raise ParquetError(f"{folder} exists and is not empty; give another folder")
     write_aside(note, methodcaller("write_text", json.dumps({"job": fingerprint}) + "\n"))
+    return None
 
 
-def finish(index: JobIndex) -> None:
+def _finished(folder: Path, fingerprint: str) -> JobIndex:
+    """The index of this job; raise if that of another is there."""
+    content = _read(folder / INDEX)
+    if content.get("job") != fingerprint:
+        raise ParquetError(
+            f"{folder}: holds the finished results of another job: of other data, another model, "
+            "other settings or other code; remove it, or give another folder"
+        )
+    _tidy(folder)
+    try:
+        parts = [Part(*map(from_plain, part)) for part in content["parts"]]
+        return JobIndex(folder, content["tasks"], content["rows"], parts)
+    except (KeyError, TypeError, ValueError):
+        raise ParquetError(f"{folder / INDEX} is damaged; remove the folder") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A page of JSON."""
+    try:
+        content = json.loads(path.read_text())
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise ParquetError(f"{path} is damaged; remove the folder")
+    return content
+
+
+def finish(index: JobIndex, fingerprint: str) -> None:
     """Write the index, and remove what only an unfinished job needs."""
     content = {
+        "job": fingerprint,
         "tasks": index.tasks,
         "rows": index.rows,
         "parts": [[to_plain("part", value) for value in part] for part in index.parts],
     }
     text = json.dumps(content, indent=1) + "\n"
-    write_aside(index.folder / "index.json", methodcaller("write_text", text))
-    shutil.rmtree(index.folder / "done", ignore_errors=True)
-    shutil.rmtree(index.folder / "clustered", ignore_errors=True)
-    (index.folder / "job.json").unlink()
+    write_aside(index.folder / INDEX, methodcaller("write_text", text))
+    _tidy(index.folder)
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what only an unfinished job needs."""
+    for name in ("done", "clustered"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / JOB).unlink(missing_ok=True)
+    for name in ("weights", "predictions", "."):
+        clear_asides(folder / name)

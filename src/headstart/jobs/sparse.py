@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,9 @@ def adapt_task_set(start: Start, tasks: TaskSet, folder: Path) -> JobIndex:
             "rows: expected a dataset on disk, or a TaskSet of sparse rows for a model that was "
             "fitted on such; adapt_tasks gives the weights of other tasks as an array"
         )
-    claim(folder, blake2b(source_digest().encode(), digest_size=12).hexdigest())
+    fingerprint = _fingerprint(stream, tasks)
+    if (finished := claim(folder, fingerprint)) is not None:
+        return finished
     with Writer(folder / "weights" / "part-00000.parquet") as file:
         for first in range(0, len(tasks), AT_ONCE):
             block = tasks.subset(np.arange(first, min(first + AT_ONCE, len(tasks))))
@@ -38,8 +41,19 @@ def adapt_task_set(start: Start, tasks: TaskSet, folder: Path) -> JobIndex:
     ends = (ids.item() if isinstance(ids, np.generic) else ids for ids in tasks.ids[[0, -1]])
     part = Part(0, len(tasks), len(tasks.y), *ends)
     index = JobIndex(folder, part.tasks, part.rows, [part])
-    finish(index)
+    finish(index, fingerprint)
     return index
+
+
+def _fingerprint(stream: SparseStream, tasks: TaskSet) -> str:
+    """Digest of all that decides results: tasks, model and the code."""
+    digest = blake2b(source_digest().encode(), digest_size=12)
+    digest.update(f"{stream.settings!r} {tasks.inputs.shape} {tasks.ids.tolist()}".encode())
+    X: Any = tasks.inputs
+    rows = [X.data, X.indices, X.indptr, tasks.y, tasks.offsets]
+    for array in [*rows, *stream.arrays().values()]:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _table(stream: SparseStream, tasks: TaskSet) -> pa.Table:

@@ -2,7 +2,18 @@
 
 from headstart.parquet.blocks import Block
 from headstart.parquet.cluster import clustered, grouped
-from headstart.parquet.columns import INDEX, is_numeric, to_float64
+from headstart.parquet.columns import (
+    INDEX,
+    as_labels,
+    check_roles,
+    first_wrong,
+    is_id,
+    is_label,
+    is_numeric,
+    to_float64,
+    wanted_for,
+    wrong_name,
+)
 from headstart.parquet.files import ParquetError
 from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
 from headstart.parquet.rows import ParquetRows
@@ -11,8 +22,15 @@ __all__ = [
     "ParquetRows",
     "ParquetError",
     "INDEX",
+    "as_labels",
+    "check_roles",
+    "first_wrong",
+    "is_id",
+    "is_label",
     "is_numeric",
     "to_float64",
+    "wanted_for",
+    "wrong_name",
     "Block",
     "clustered",
     "grouped",

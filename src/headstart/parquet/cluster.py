@@ -1,21 +1,21 @@
 """Rows of a task that do not follow each other: put together once, in bounded memory.
 
-DuckDB sorts in a given amount of memory and spills the rest to disk, reads Parquet itself, and
-is one small package; Arrow writes the sorted rows, which is faster than DuckDB's own writer. The
-copy has the tasks in the order in which they first appear, and each task's rows in their order,
-so that learning from it gives the same bits as learning from the whole table in memory.
+DuckDB sorts in a given amount of memory, spills the rest to disk, and is one small package. Arrow
+reads the rows for it, so that no name or type has another meaning there, and writes the sorted
+ones. The copy has the tasks in the order in which they first appear, and each task's rows in
+their order, so that learning from it gives the same bits as learning from the whole table in
+memory.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,15 +23,27 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from headstart._core.files import write_aside
+from headstart._core.leftovers import clear_asides, temporary_folder
 from headstart.parquet.blocks import run_starts
+from headstart.parquet.carry import carried_type, from_carried, plain_type, safe_name, to_carried
 from headstart.parquet.columns import Array, all_integers
 from headstart.parquet.files import ParquetError
 from headstart.parquet.footers import complete_columns
 from headstart.parquet.source import Source
 
-KEY = "__task"  # number of the row in which a task first appears
+KEY = "__task"  # number of the row in which a task first appears; longer if that name is taken
 MEMORY = "300MB"
 ROW_GROUP = 1 << 17
+
+FIRST_ROWS = """
+    CREATE TEMP TABLE first AS SELECT c0, min(place) AS place FROM ids WHERE {present} GROUP BY c0
+"""
+BY_FIRST_ROW = """
+    SELECT coalesce(first.place, data.place), {columns}
+    FROM data LEFT JOIN first ON data.c0 = first.c0 ORDER BY 1, data.place
+"""
+BY_ID = "SELECT {columns} FROM data ORDER BY data.c0 NULLS LAST, data.place"
+
 Rows = TypeVar("Rows", bound=Source)
 
 
@@ -70,11 +82,12 @@ def is_grouped(rows: Source) -> bool:
     return True
 
 
-def clustered(rows: Rows, folder: Path, *, in_order: bool = True) -> Rows:
+def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence[str] = ()) -> Rows:
     """A copy of the rows in `folder` with each task's together; bounded memory, spilled to disk.
 
     Tasks are `in_order` of their first rows, which learning one after another needs to give
-    the bits of the table in memory; or by their ids, which is quicker.
+    the bits of the table in memory; or by their ids, which is quicker. The copy has the columns
+    that are read, and those to `keep`. What a stopped copy left in the folder is removed.
     """
     try:
         import duckdb
@@ -84,105 +97,105 @@ def clustered(rows: Rows, folder: Path, *, in_order: bool = True) -> Rows:
             f"by {rows.group!r}, or install duckdb (pip install 'headstart[duckdb]') to have it "
             "done"
         ) from None
-    files = list(rows.fragments)
-    counts = [sum(group.rows for group in rows.row_groups if group.file == path) for path in files]
-    starts = pa.table({"file": files, "start": pa.array(np.append(0, np.cumsum(counts))[:-1])})
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as spill, duckdb.connect() as engine:
-        engine.execute(f"SET memory_limit = '{MEMORY}'")
-        engine.execute(f"SET temp_directory = {_text(spill)}")
-        engine.execute("SET arrow_lossless_conversion = true")  # or else UUIDs would be texts
-        engine.register("files", starts)
-        query = _by_first_row(rows, files) if in_order else _by_id(rows, files)
-        sorted_rows = pa.RecordBatchReader.from_stream(engine.sql(query))
-        keys = [KEY, rows.group] if in_order else [rows.group]
-        write_aside(
-            folder / "rows.parquet",
-            lambda aside: _write(aside, sorted_rows, rows, keys, complete_columns(files)),
-        )
-    return replace(rows, path=folder / "rows.parquet", key=KEY if in_order else None)
+    names = list(dict.fromkeys([*rows.columns, *keep]))  # that of the ids comes first
+    _check_types(rows, names)
+    key = KEY
+    while key in names:
+        key += "_"
+    copy, spill = folder / "rows.parquet", folder / "spill"
+    shutil.rmtree(spill, ignore_errors=True)
+    clear_asides(folder, copy.name)
+    spill.mkdir(parents=True)
+    try:
+        with duckdb.connect() as engine:
+            engine.execute(f"SET memory_limit = '{MEMORY}'")
+            engine.execute("SET temp_directory = '{}'".format(str(spill).replace("'", "''")))
+            # of a stream it does not know the length, and would put it all into a hash table
+            engine.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+            if in_order:
+                engine.register("ids", _numbered(rows, names[:1]))
+                engine.execute(FIRST_ROWS.format(present=_present(rows)))
+            engine.register("data", _numbered(rows, names))
+            chosen = ", ".join(f"data.{safe_name(k)}" for k in range(len(names)))
+            query = (BY_FIRST_ROW if in_order else BY_ID).format(columns=chosen)
+            sorted_rows = pa.RecordBatchReader.from_stream(engine.sql(query))
+            schema = _schema(rows, [*([key] if in_order else []), *names])
+            ordered = schema.names[: 1 + in_order]
+            write_aside(copy, lambda aside: _write(aside, sorted_rows, schema, ordered))
+    except duckdb.Error as error:
+        raise ParquetError(
+            f"{rows.path}: the rows of a {rows.group!r} could not be put together in {folder} "
+            f"({str(error).splitlines()[0]}); make room there, or sort the data by {rows.group!r}"
+        ) from None
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
+    return replace(rows, path=copy, key=key if in_order else None, origin=rows.path)
+
+
+def _check_types(rows: Source, names: list[str]) -> None:
+    """Raise if a column cannot go through DuckDB."""
+    for name in names:
+        kind = rows.schema.field(name).type
+        ids = name == rows.group and pa.types.is_decimal256(kind)  # texts, in another order
+        if ids or carried_type(kind) is None:
+            what = "ids" if name == rows.group else "values"
+            raise ParquetError(
+                f"{rows.path}: column {name!r}: {what} of type {kind} cannot be put together; sort "
+                f"the data by {rows.group!r} first"
+            )
+
+
+def _present(rows: Source) -> str:
+    """Whether a row has an id, in SQL."""
+    floating = pa.types.is_floating(plain_type(rows.schema.field(rows.group).type))
+    return "c0 IS NOT NULL" + (" AND NOT isnan(c0)" if floating else "")
+
+
+def _numbered(rows: Source, names: list[str]) -> pa.RecordBatchReader:
+    """All rows with safe names and types, and the number of each as `place`."""
+    kinds = [carried_type(rows.schema.field(name).type) for name in names]
+    fields = [pa.field(safe_name(k), kind) for k, kind in enumerate(kinds)]
+    schema = pa.schema([pa.field("place", pa.int64()), *fields])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        first = 0
+        for columns, _ in rows.batches(names):
+            places: Array = pa.array(np.arange(first, first + columns.num_rows))
+            arrays = [places, *(to_carried(columns.column(name)) for name in names)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            first += columns.num_rows
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _schema(rows: Source, names: list[str]) -> pa.Schema:
+    """The columns of the copy. Complete ones are marked non-nullable: faster to read."""
+    complete = complete_columns(list(rows.fragments))
+    known = {f.name: plain_type(f.type) for f in rows.schema}
+    return pa.schema(
+        [pa.field(n, known.get(n, pa.int64()), nullable=n not in complete) for n in names]
+    )
 
 
 def _write(
-    path: Path, batches: pa.RecordBatchReader, rows: Source, keys: list[str], complete: set[str]
+    path: Path, batches: pa.RecordBatchReader, schema: pa.Schema, ordered: list[str]
 ) -> None:
-    """All batches in one file, with the types that the columns had.
-
-    Complete columns are marked non-nullable: faster to read.
-    """
-    schema = pa.schema(
-        [_typed(f, rows).with_nullable(f.name not in complete) for f in batches.schema]
-    )
+    """All batches in one file, with the names and types that the columns had."""
     with parquet.ParquetWriter(
-        path, schema, compression="none", use_dictionary=False, write_statistics=keys
+        path, schema, compression="none", use_dictionary=False, write_statistics=ordered
     ) as file:
         for batch in batches:
-            file.write_table(pa.Table.from_batches([batch]).cast(schema), ROW_GROUP)
-
-
-def _typed(field: Any, rows: Source) -> Any:
-    """A column that DuckDB gives in the type it has in the dataset, if DuckDB can hold that."""
-    if field.name not in rows.schema.names:
-        return field
-    kind = rows.schema.field(field.name).type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not pa.types.is_decimal256(kind):
-        return field.with_type(kind)
-    if field.name == rows.group:
-        raise ParquetError(
-            f"{rows.path}: column {rows.group!r}: ids of type {kind} cannot be put together; sort "
-            "the data by them first"
-        )
-    return field
-
-
-def _by_first_row(rows: Source, files: list[str]) -> str:
-    group = _name(rows.group)
-    floating = pa.types.is_floating(rows.schema.field(rows.group).type)
-    # As text: otherwise DuckDB trusts footers, which do not count NaN, and skips the comparison.
-    absent = f"{group} IS NULL" + (f" OR {group}::VARCHAR = 'nan'" if floating else "")
-    return f"""
-        WITH first AS (
-            SELECT {group} AS id, min(start + file_row_number) AS place
-            FROM {_rows_of(files)} JOIN files ON filename = file
-            WHERE NOT ({absent}) GROUP BY 1
-        )
-        SELECT coalesce(first.place, start + t.file_row_number) AS {KEY}, {_columns(rows)}
-        FROM {_rows_of(files)} t JOIN files ON t.filename = file
-        LEFT JOIN first ON t.{group} = first.id
-        ORDER BY 1, start + t.file_row_number
-    """
-
-
-def _by_id(rows: Source, files: list[str]) -> str:
-    return f"""
-        SELECT {_columns(rows)} FROM {_rows_of(files)} t JOIN files ON t.filename = file
-        ORDER BY t.{_name(rows.group)} NULLS LAST, start + t.file_row_number
-    """
-
-
-def _rows_of(files: list[str]) -> str:
-    listed = ", ".join(map(_text, files))
-    return (
-        f"read_parquet([{listed}], filename = true, file_row_number = true, "
-        "hive_partitioning = true)"
-    )
-
-
-def _columns(rows: Source) -> str:
-    return ", ".join(f"t.{_name(name)}" for name in rows.schema.names if name != KEY)
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def _text(value: object) -> str:
-    return "'" + str(value).replace("'", "''") + "'"
+            columns = [
+                from_carried(column, field.type)
+                for column, field in zip(batch.columns, schema, strict=True)
+            ]
+            file.write_table(pa.Table.from_arrays(columns, schema=schema), ROW_GROUP)
 
 
 @contextmanager
-def grouped(rows: Rows, folder: Path | None = None, *, in_order: bool = True) -> Iterator[Rows]:
+def grouped(
+    rows: Rows, folder: Path | None = None, *, in_order: bool = True, keep: Sequence[str] = ()
+) -> Iterator[Rows]:
     """The rows themselves if each task's follow each other, or else a clustered copy.
 
     The copy is made in `folder`, where others can read it and it stays, or in a temporary folder.
@@ -190,10 +203,7 @@ def grouped(rows: Rows, folder: Path | None = None, *, in_order: bool = True) ->
     if is_grouped(rows):
         yield rows
     elif folder is not None:
-        yield clustered(rows, folder, in_order=in_order)
+        yield clustered(rows, folder, in_order=in_order, keep=keep)
     else:
-        place = Path(tempfile.mkdtemp(prefix="headstart-"))
-        try:
-            yield clustered(rows, place, in_order=in_order)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+        with temporary_folder() as place:
+            yield clustered(rows, place, in_order=in_order, keep=keep)

@@ -34,15 +34,16 @@ def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
     of_folder = ds.get_partition_keys(fragment.partition_expression)
+    kinds, expected = ({f.name: f.type for f in fields} for fields in (have, schema))
     for name in columns:
         if name in of_folder:
             continue
-        if name not in have.names:
+        if name not in kinds:
             raise ParquetError(
                 f"{path}: there is no column {name!r}, which other files have; write this file "
                 "again, or take it out of the folder"
             )
-        wanted, kind = schema.field(name).type, have.field(name).type
+        wanted, kind = expected[name], kinds[name]
         if kind != wanted:
             raise ParquetError(
                 f"{path}: column {name!r} is {kind}, in other files {wanted}; write this file "
@@ -54,7 +55,9 @@ def read_row_groups(fragment: Any, key: str) -> Iterator[RowGroup]:
     """The row groups of a file in order, with the least and largest of their keys."""
     of_folder = ds.get_partition_keys(fragment.partition_expression)
     footer = parquet.read_metadata(fragment.path)
-    position = footer.schema.names.index(key) if key in footer.schema.names else None
+    schema = footer.schema
+    paths = [schema.column(k).path for k in range(len(schema))]
+    position = paths.index(key) if key in paths else None
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         ends = of_folder.get(key), of_folder.get(key), key in of_folder

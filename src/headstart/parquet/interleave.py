@@ -27,7 +27,7 @@ def _pointer(_: Any, address: Any) -> Any:
 
 @kernel
 def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
-    """Columns into rows, four at a time because four numbers are written at once; and their sum."""
+    """Columns into rows, four at a time: so many are written at once. And the sum of squares."""
     n, d = out.shape
     total, fours = 0.0, d - d % 4
     for first in range(0, n, TILE):
@@ -39,17 +39,18 @@ def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
             e = carray(_pointer(addresses[j + 3]), n, out.dtype)
             for i in range(first, last):
                 out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = a[i], b[i], c[i], e[i]
-                total += (a[i] + b[i]) + (c[i] + e[i])
+                one, two, three, four = out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3]
+                total += (one * one + two * two) + (three * three + four * four)
         for j in range(fours, d):
             a = carray(_pointer(addresses[j]), n, out.dtype)
             for i in range(first, last):
                 out[i, j] = a[i]
-                total += a[i]
+                total += a[i] * a[i]
     return total
 
 
 def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
-    """Copy the columns into `out`; True if their sum is finite, so that all numbers are.
+    """Copy the columns into `out`; True if all numbers are finite, and squares add up to one.
 
     Contiguous columns in the type of `out` are read where they lie, all in one pass: one after
     another, each column would go through all of `out`.
@@ -60,5 +61,6 @@ def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
     else:
         for j, column in enumerate(columns):
             out[:, j] = column
-        total = float(out.sum(dtype=np.float64))
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(np.einsum("ij,ij->", out, out, dtype=np.float64))
     return bool(np.isfinite(total))

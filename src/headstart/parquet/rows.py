@@ -72,6 +72,7 @@ class ParquetRows(Source):
         return read_ahead(self._task_sets(multiple, self._buffers(reuse)), AHEAD)
 
     def _task_sets(self, multiple: int, buffers: Buffers) -> Iterator[TaskSet]:
+        self.check_numbers()
         with grouped(self) as rows:  # these, or a copy with each task's rows together
 
             def make(batch: Batch, X: FloatArray) -> Block:

@@ -18,7 +18,22 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, check_count
 from headstart.parquet.blocks import Batch, Block, make_block
-from headstart.parquet.columns import INDEX, Array, is_numeric, plain, stored, to_float64
+from headstart.parquet.columns import (
+    INDEX,
+    LARGEST,
+    Array,
+    as_labels,
+    check_roles,
+    first_wrong,
+    is_id,
+    is_label,
+    is_numeric,
+    plain,
+    stored,
+    to_float64,
+    wanted_for,
+    wrong_name,
+)
 from headstart.parquet.files import (
     Decoding,
     ParquetError,
@@ -48,6 +63,7 @@ class Source:
     features: Sequence[str] | None = None
     batch_rows: int = 1 << 16
     key: str | None = None
+    origin: str | Path | None = field(default=None, compare=False, repr=False)
     callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,25 +73,36 @@ class Source:
             taken = (self.group, self.target, self.key)
             names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
         object.__setattr__(self, "features", tuple(names))
+        check_roles(self.group, self.target, names)
+        known = set(self.schema.names)
         for name in self.columns:
-            if name not in self.schema.names:
-                known = ", ".join(map(repr, self.schema.names))
-                raise ParquetError(f"{self.path}: there is no column {name!r}; it has {known}")
+            if name not in known:
+                raise ParquetError(f"{self.path}: {wrong_name(name, self.schema.names)}")
         if not names:
             raise ParquetError(
                 f"{self.path}: expected a column beside {self.group!r} and {self.target!r}"
             )
+        kinds = {f.name: f.type for f in self.schema}
         for name in names:
-            kind = self.schema.field(name).type
-            if not is_numeric(kind):
+            if not is_numeric(kinds[name]):
                 raise ParquetError(
-                    f"{self.path}: column {name!r}: expected numbers, found {kind}; leave it out "
-                    "of the features, or turn it into numbers first"
+                    f"{self.path}: column {name!r}: expected numbers, found {kinds[name]}; leave "
+                    "it out of the features, or turn it into numbers first"
                 )
+        if not is_id(kinds[self.group]):
+            raise ParquetError(
+                f"{self.path}: column {self.group!r}: expected numbers, texts or times as ids, "
+                f"found {kinds[self.group]}"
+            )
+        if not is_label(kinds[self.target]):
+            raise ParquetError(
+                f"{self.path}: column {self.target!r}: expected numbers, texts or booleans to "
+                f"predict, found {kinds[self.target]}"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
-        return type(self), fields
+        return type(self), (*fields, self.origin)
 
     @cached_property
     def dataset(self) -> Any:
@@ -86,7 +113,7 @@ class Source:
         try:
             found = ds.dataset(str(path), format=FORMAT, partitioning="hive")
         except (pa.ArrowInvalid, OSError) as error:
-            raise ParquetError(unreadable(error)) from None
+            raise ParquetError(unreadable(error, str(path))) from None
         if not found.files:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
         return found
@@ -110,8 +137,9 @@ class Source:
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The float type of the inputs."""
-        kinds = {self.schema.field(name).type for name in self.features or ()}
-        return np.float32 if kinds == {pa.float32()} else np.float64
+        kinds = {f.name: f.type for f in self.schema}
+        small = all(kinds[name] == pa.float32() for name in self.features or ())
+        return np.float32 if small else np.float64
 
     @property
     def n_rows(self) -> int:
@@ -144,20 +172,21 @@ class Source:
             raise ParquetError(f"{self.path}: there are no rows in it")
         return found
 
-    def batches(self) -> Iterator[Batch]:
-        """All rows in order, never more than a few batches in memory."""
+    def batches(self, names: list[str] | None = None) -> Iterator[Batch]:
+        """All rows in order, never more than a few batches in memory; with other columns too."""
         row = 0
-        for columns in batches(read_ahead(self._tables()), self.batch_rows):
+        for columns in batches(read_ahead(self._tables(names)), self.batch_rows):
             row += columns.num_rows
             yield Batch(columns, row - columns.num_rows)
             del columns
-            if self.callback is not None:
+            if self.callback is not None and names is None:
                 self.callback(row)
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def _tables(self, names: list[str] | None) -> Iterator[pa.Table]:
         decoding = Decoding(self.batch_rows, MOST_BATCHES)
         for path, groups in groupby(self.row_groups, attrgetter("file")):
-            yield from self.read(path, [group.number for group in groups], self.columns, decoding)
+            numbers = [group.number for group in groups]
+            yield from self.read(path, numbers, names or self.columns, decoding)
 
     def read(
         self, path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
@@ -177,9 +206,15 @@ class Source:
         """The rows of a batch, with their inputs put into X."""
         self._fill(X, batch)
         columns = batch.columns
-        y, ids = plain(columns.column(self.target)), plain(columns.column(self.group))
+        y, ids = as_labels(columns.column(self.target)), plain(columns.column(self.group))
         key = ids if self.key is None else plain(columns.column(self.key))
-        return make_block(X, y, ids, stored(key))
+        block = make_block(X, y, ids, stored(key))
+        if block.y.dtype.kind == "f":
+            largest = LARGEST if X.dtype == np.float64 else float(np.finfo(X.dtype).max)
+            row = first_wrong(np.where(block.unlabelled, 0.0, block.y), largest)
+            if row is not None:
+                raise self._wrong(batch, row, self.target, block.y)
+        return block
 
     def _fill(self, X: FloatArray, batch: Batch) -> None:
         names = self.features or ()
@@ -187,12 +222,26 @@ class Source:
         if interleave(columns, X):
             return
         for name, column in zip(names, columns, strict=True):
-            wrong = np.flatnonzero(~np.isfinite(column))
-            if wrong.size:  # else all are finite, and only their sum was too large
-                raise ParquetError(
-                    f"{self.place(batch, int(wrong[0]))}: column {name!r}: expected finite "
-                    f"numbers, found {column[wrong[0]]}"
-                )
+            row = first_wrong(column)
+            if row is not None:  # else only the sum of all squares was too large
+                raise self._wrong(batch, row, name, column)
+
+    def _wrong(
+        self, batch: Batch, row: int, name: str, column: NDArray[np.generic]
+    ) -> ParquetError:
+        return ParquetError(
+            f"{self.place(batch, row)}: column {name!r}: expected {wanted_for(column[row])}, found "
+            f"{column[row]}"
+        )
+
+    def check_numbers(self) -> None:
+        """Raise unless the target is numbers, as regression needs."""
+        kind = self.schema.field(self.target).type
+        if not is_numeric(kind):
+            raise ParquetError(
+                f"{self.path}: column {self.target!r}: expected numbers to predict, found {kind}; "
+                "of two classes a classifier learns"
+            )
 
     def _numbers(self, batch: Batch, name: str) -> NDArray[np.generic]:
         column: Array = batch.columns.column(name)
@@ -204,9 +253,10 @@ class Source:
         return np.asarray(to_float64(column))
 
     def place(self, batch: Batch, row: int) -> str:
-        """Where a row of a batch is, in words: its file, and its row there if it is known."""
-        if batch.first_row is None:
-            return str(self.path)
+        """Where a row of a batch is, in words: its file and row there, or else whose row it is."""
+        if batch.first_row is None or self.origin is not None:
+            whose = batch.columns.column(self.group)[row].as_py()
+            return f"{self.origin or self.path}, a row of {self.group!r} {whose!r}"
         row += batch.first_row
         for group in self.row_groups:
             if row < group.rows:
@@ -232,9 +282,11 @@ class Source:
         except (pa.ArrowInvalid, OSError) as error:
             raise ParquetError(unreadable(error)) from None
 
-    def labels(self) -> NDArray[np.generic]:
-        """The different labels there are."""
-        found: Array = pa.array([], self.schema.field(self.target).type)
+    def labels(self, enough: int | None = None) -> NDArray[np.generic]:
+        """The different labels there are; or as many of them as are `enough`, or more."""
+        found: Array = as_labels(pa.array([], self.schema.field(self.target).type))
         for column in self.column(self.target):
-            found = pc.unique(pa.concat_arrays([plain(found), pc.unique(column)]))
+            found = pc.unique(pa.concat_arrays([found, pc.unique(as_labels(column))]))
+            if enough is not None and len(found.drop_null()) >= enough:
+                break
         return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))

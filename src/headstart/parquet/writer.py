@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
 from pyarrow import parquet
+
+from headstart._core.leftovers import held
 
 ROW_GROUP = 1 << 16  # rows
 
@@ -16,13 +19,14 @@ class Writer:
     """A file written aside, and put in its place when all rows are in it; without rows, none."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._stack = path, ExitStack()
         self._aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         self._file: parquet.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._stack.enter_context(held(self._aside))
         return self
 
     def write(self, table: pa.Table) -> None:
@@ -46,10 +50,13 @@ class Writer:
         self._waiting = []
 
     def __exit__(self, fault: object, *_: object) -> None:
-        if fault is None:
-            self._flush()
-        if self._file is not None:
-            self._file.close()
-        if fault is None and self._file is not None:
-            self._aside.replace(self._path)
-        self._aside.unlink(missing_ok=True)
+        try:
+            with self._stack:
+                if fault is None:
+                    self._flush()
+                if self._file is not None:
+                    self._file.close()
+                if fault is None and self._file is not None:
+                    self._aside.replace(self._path)
+        finally:
+            self._aside.unlink(missing_ok=True)
