@@ -1,0 +1,1 @@
+"""The attack: hostile calls, models, files, kills and races, each against its contract."""
