@@ -15,17 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     as_floats,
     check_bias,
     check_choice,
     check_count,
-    check_number,
+    check_size,
     check_task,
 )
 from headstart.losses import Loss, get_loss
 
-INNER = ["sgd", "erm"]
+INNER, MOST = ["sgd", "erm"], 2**62
 
 
 class Prescription(NamedTuple):
@@ -56,11 +57,13 @@ def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
     >>> var_h([[1.0, 0.0], [-1.0, 0.0]], bias=[0.0, 0.0]) ** 2
     0.5000000000000001
     """
-    tasks = np.asarray(weights, np.float64)
-    if tasks.ndim != 2 or len(tasks) == 0:
+    tasks = as_floats("weights", weights, 2).astype(np.float64)
+    if tasks.size == 0:
         raise ValueError(f"weights: expected shape (tasks, d), found {tasks.shape}")
     h = check_bias("bias", bias, tasks.shape[1])
-    return float(np.sqrt(0.5 * np.mean(np.sum(np.square(tasks - h), axis=1))))
+    with quietly():
+        found = float(np.sqrt(0.5 * np.mean(np.sum(np.square(tasks - h), axis=1))))
+    return check_answer(found, "weights, bias")
 
 
 def sgd_regret(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
@@ -117,7 +120,7 @@ def fixed_bias_bound(
     :math:`\lambda\mathrm{Var}_h^2`.
     """
     term = erm_generalisation if _exact(inner) else sgd_regret
-    return term(n, reg, radius, lipschitz) + reg * check_number("var_h", var_h, above=0.0) ** 2
+    return term(n, reg, radius, lipschitz) + reg * check_size("var_h", var_h) ** 2
 
 
 def fixed_bias(
@@ -140,7 +143,7 @@ def fixed_bias(
     >>> fixed_bias(n=100, var_h=0.5, inner="erm")
     Prescription(reg=0.2, step=None, bound=0.1)
     """  # noqa: E501
-    V = check_number("var_h", var_h, above=0.0)
+    V = check_size("var_h", var_h)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
     rate = math.sqrt((1.0 if _exact(inner) else 2.0 * (math.log(n) + 1.0)) / n)
     return Prescription(RL * rate / V, None, 2.0 * V * RL * rate)
@@ -167,8 +170,8 @@ def meta_rate(
     For sgd the error of the gradients adds `sgd_regret` once more.
     """
     gradient = _gradient_bound(n, inner, sharp, radius, lipschitz)
-    tasks, gamma = check_count("n_tasks", n_tasks), check_number("step", step, above=0.0)
-    D = check_number("distance", distance, at_least=0.0)
+    tasks, gamma = check_count("n_tasks", n_tasks, at_most=MOST), check_size("step", step)
+    D = check_size("distance", distance, or_zero=True)
     return D**2 / (2.0 * gamma * tasks) + gamma * gradient**2 / 2.0
 
 
@@ -204,8 +207,8 @@ def learned_bias(
     Prescription(reg=0.2, step=0.1, bound=0.2)
     """
     gradient = _gradient_bound(n, inner, sharp, radius, lipschitz)
-    V = check_number("var_m", var_m, above=0.0)
-    tasks, D = check_count("n_tasks", n_tasks), check_number("distance", distance, above=0.0)
+    V = check_size("var_m", var_m)
+    tasks, D = check_count("n_tasks", n_tasks, at_most=MOST), check_size("distance", distance)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
     rate = RL * math.sqrt((1.0 if _exact(inner) else 4.0 * (math.log(n) + 1.0)) / n)
     step = D / (gradient * math.sqrt(tasks))
@@ -223,8 +226,10 @@ def primal_value(
     r""":math:`\Phi_h(w) = \frac1n\sum_i\ell_i(\langle x_i,w\rangle)+\frac\lambda2\|w-h\|^2`."""
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
     w = check_bias("weights", weights, h.size)
-    risk = chosen.value(inputs @ w, labels).mean()
-    return float(risk + lam / 2.0 * np.sum(np.square(w - h)))
+    with quietly():
+        risk = chosen.value(check_answer(inputs @ w, "X, weights"), labels).mean()
+        found = float(risk + lam / 2.0 * np.sum(np.square(w - h)))
+    return check_answer(found, "X, y, weights, bias, reg")
 
 
 def dual_value(
@@ -246,9 +251,11 @@ def dual_value(
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
     u = as_floats("dual", dual, 1)  # float32 stays so: the conjugate forgives its rounding
     check_bias("dual", u, len(labels))
-    conjugates = chosen.conjugate(len(u) * u, labels).mean()
-    v = inputs.T @ u
-    return float(conjugates + v @ v / (2.0 * lam) - h @ v)
+    with quietly():
+        conjugates = chosen.conjugate(len(u) * u, labels).mean()
+        v = inputs.T @ u
+        rest = float(v @ v / (2.0 * lam) - h @ v)
+    return float(conjugates) + check_answer(rest, "X, dual, bias, reg")
 
 
 def certificate(
@@ -282,7 +289,8 @@ def certificate(
     """
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
     u = check_bias("dual", dual, len(labels)) / len(labels)
-    w = h - inputs.T @ u / lam if weights is None else weights
+    with quietly():
+        w = h - inputs.T @ u / lam if weights is None else weights
     gap = primal_value(inputs, labels, w, h, lam, chosen)
     gap += dual_value(inputs, labels, u, h, lam, chosen)
     return max(gap, 0.0)
@@ -299,14 +307,14 @@ def last_distance(epsilon: float, reg: float) -> float:
     >>> last_distance(epsilon=0.5, reg=4.0)
     0.5
     """
-    gap, lam = check_number("epsilon", epsilon, at_least=0.0), check_number("reg", reg, above=0.0)
+    gap, lam = check_size("epsilon", epsilon, or_zero=True), check_size("reg", reg)
     return math.sqrt(2.0 * gap / lam)
 
 
 def _task(n: int, reg: float, radius: float, lipschitz: float) -> tuple[int, float, float]:
-    R = check_number("radius", radius, above=0.0)
-    L = check_number("lipschitz", lipschitz, above=0.0)
-    return check_count("n", n), check_number("reg", reg, above=0.0), R * L
+    R = check_size("radius", radius)
+    L = check_size("lipschitz", lipschitz)
+    return check_count("n", n, at_most=MOST), check_size("reg", reg), R * L
 
 
 def _exact(inner: str) -> bool:
@@ -326,5 +334,5 @@ def _problem(
     chosen = get_loss(loss)
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
-    h, lam = check_bias("bias", bias, inputs.shape[1]), check_number("reg", reg, above=0.0)
+    h, lam = check_bias("bias", bias, inputs.shape[1]), check_size("reg", reg)
     return inputs.astype(np.float64), labels.astype(np.float64), h, lam, chosen

@@ -18,11 +18,12 @@ import numpy as np
 
 from . import estimators, objects  # noqa: F401 - they fill the registry
 from .contract import Outcome, attempt, differ
-from .odd import BAD_IDS, CLOTHES, COSTUMES, DAMAGES, SCALARS, ids_of
+from .odd import BAD_IDS, CLOTHES, COSTUMES, DAMAGES, SAME_IDS, SCALARS, ids_of
 from .registry import REGISTRY
 from .sequences import sequence
 from .world import Call, World
 
+OURS = ("tasks", "ids", "known ids")  # nothing can be made up for these
 NAMES = [*REGISTRY]
 OFTEN = np.array([often for _, often in REGISTRY.values()])
 CUTS = np.cumsum(OFTEN) / OFTEN.sum()
@@ -60,7 +61,7 @@ def hostile(w: World, role: str, value: Any) -> tuple[str, Any]:
         return "dtype", w.pick(DTYPES)
     if role == "key":
         return "key", w.pick(KEYS)
-    if role == "ids":
+    if role in ("ids", "known ids"):
         if w.rng.random() < 0.5:
             return ids_of(int(w.rng.integers(100)), 9, np.asarray(value, np.int64))
         name = w.pick([*BAD_IDS])
@@ -100,8 +101,9 @@ def hostile_tasks(w: World, value: Any, role: str) -> tuple[str, Any]:
 
 def other_clothes(w: World, role: str, value: Any) -> tuple[str, Any, bool] | None:
     """The same value as another type, and whether it must be taken."""
-    if role == "ids":
-        name, ids = ids_of(int(w.rng.integers(100)), 9, np.asarray(value, np.int64))
+    if role in ("ids", "known ids"):
+        kind = int(w.rng.integers(SAME_IDS if role == "known ids" else 100))
+        name, ids = ids_of(kind, 9, np.asarray(value, np.int64))
         return f"ids as {name}", ids, True
     if role not in ("table", "vector") or not isinstance(value, np.ndarray | list):
         return None
@@ -144,7 +146,9 @@ def right(call: Call) -> str:
 
 def in_other_clothes(w: World, call: Call) -> tuple[str, str]:
     """The same numbers in another type give the same answer, or are refused in clear words."""
-    roles = [n for n in call.arguments if call.roles.get(n) in ("table", "vector", "ids")]
+    roles = [
+        n for n in call.arguments if call.roles.get(n) in ("table", "vector", "ids", "known ids")
+    ]
     if not roles:
         return "as it should be", right(call)
     name = w.pick(roles)
@@ -164,7 +168,7 @@ def in_other_clothes(w: World, call: Call) -> tuple[str, str]:
 def attacked(w: World, call: Call) -> tuple[str, Outcome]:
     """One to three arguments are something else."""
     arguments, said = dict(call.arguments), []
-    roles = {n: r for n, r in call.roles.items() if n in arguments or r not in ("tasks", "ids")}
+    roles = {n: r for n, r in call.roles.items() if n in arguments or r not in OURS}
     for _ in range(1 + int(w.rng.random() < 0.3) + int(w.rng.random() < 0.1)):
         if not roles:
             break
@@ -199,7 +203,15 @@ def _block(seed: int, first: int, last: int) -> tuple[list[str], int]:
     with tempfile.NamedTemporaryFile() as counter:
         counter.write(bytes(8))
         counter.flush()
-        command = [sys.executable, "-m", "attack.calls", str(seed), str(first), str(last), counter.name]
+        command = [
+            sys.executable,
+            "-m",
+            "attack.calls",
+            str(seed),
+            str(first),
+            str(last),
+            counter.name,
+        ]
         tests = str(Path(__file__).parent.parent)
         path = os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH", "")]))
         process = subprocess.Popen(

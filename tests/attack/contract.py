@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.utils._param_validation import InvalidParameterError
 
 import headstart as hs
 from headstart.datasets import DataUnavailableError
 
 PACKAGE = str(Path(hs.__file__).parent)
 KINDS = (ValueError, TypeError, KeyError, AttributeError, NotFittedError, ImportError,
-         DataUnavailableError)  # fmt: skip
+         DataUnavailableError, InvalidParameterError)  # fmt: skip
 NAMES_SOMETHING = re.compile(r"^['\"]?[\w .,'()\[\]-]{1,60}: \S")
 INFINITE = {"validation_loss"}  # of a candidate that grew beyond all numbers
 
@@ -51,6 +52,8 @@ def attempt(
             fault = first_bad_number(answer)
         except Exception as error:
             fault = f"its answer raises {type(error).__name__}: {error}"
+    if any(issubclass(said.category, UndefinedMetricWarning) for said in heard):
+        fault = ""  # scikit-learn's scores of one row are NaN, and it says so
     for said in heard:
         if not issubclass(said.category, UserWarning):
             fault = fault or f"warns {said.category.__name__}: {said.message}"
@@ -101,7 +104,7 @@ def numbers(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(answer, float | np.floating):
         yield path, np.asarray(answer, np.float64)[None]
     elif sp.issparse(answer):
-        yield path, answer.data
+        yield path, answer.toarray()
     elif isinstance(answer, BaseEstimator):
         for name in ("coef_", "intercept_", "bias_"):
             if hasattr(answer, name):
@@ -111,7 +114,9 @@ def numbers(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(answer, hs.SGDState):
         yield from numbers((answer.average, answer.last), path)
     elif isinstance(answer, hs.Prior | hs.Posterior):
-        yield from numbers([getattr(answer, n, 0.0) for n in ("bias", "covariance", "weights")], path)
+        yield from numbers(
+            [getattr(answer, n, 0.0) for n in ("bias", "covariance", "weights")], path
+        )
     elif isinstance(answer, tuple) and hasattr(answer, "_fields"):
         for name in answer._fields:
             yield from numbers(getattr(answer, name), f"{path}.{name}")
@@ -138,7 +143,9 @@ def differ(one: Any, other: Any, tolerance: float) -> str:
             return f"has shape {a.shape} in answer{path}, expected {b.shape}"
         scale = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0.0)))
         same = np.isclose(np.asarray(a, float), np.asarray(b, float), rtol=tolerance,
-                          atol=tolerance * scale)  # fmt: skip
+                          atol=tolerance * scale,
+            equal_nan=True,
+        )  # fmt: skip
         if not same.all():
             at = int(np.argmin(same.ravel()))
             return f"gives {a.ravel()[at]!r} in answer{path}, expected {b.ravel()[at]!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,9 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
             two_classes(w)
         own = w.pick([{}, {"reg": 0.5}, {"reg": 0.5}, {"reg": 0.5, "task_size": 2}])
 
-        def stream(X: Any, y: Any, groups: Any, sample_weight: Any = None, **parameters: Any) -> Any:
+        def stream(
+            X: Any, y: Any, groups: Any, sample_weight: Any = None, **parameters: Any
+        ) -> Any:
             model = getattr(hs, name)(**parameters)
             model.partial_fit(X, y, groups, sample_weight=sample_weight)
             return what_it_knows(model.finish())
@@ -118,7 +121,9 @@ for _kind in ("TaskRegressor", "TaskClassifier"):
             kind = w.pick(["prior", "prior, no intercept", "paper", "exact"])
             if method in ("predict_interval", "predict_proba"):
                 kind = "prior"
-            model = shared(kind, classifier).adapt(TRAIN[:3], (CLASSES if classifier else LABELS)[:3])
+            model = shared(kind, classifier).adapt(
+                TRAIN[:3], (CLASSES if classifier else LABELS)[:3]
+            )
             X, _ = rows_for("prior", w.n, w.rng)
             arguments: dict[str, Any] = {"X": X}
             roles = {"X": "table"}
@@ -138,7 +143,7 @@ def query(w: World, method: str, classifier: bool) -> tuple[Any, dict[str, Any],
     kind = w.pick(kinds if needs_prior else KINDS)
     X, ids = rows_for(kind, w.n, w.rng)
     arguments = {"X": X} if ids is None else {"X": X, "groups": ids}
-    return shared(kind, classifier), arguments, {"X": "table", "groups": "ids"}
+    return shared(kind, classifier), arguments, {"X": "table", "groups": "known ids"}
 
 
 for _kind in ("MetaRegressor", "MetaClassifier"):
@@ -165,7 +170,11 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
         classifier = name == "MetaClassifier"
         kind = w.pick([k for k in KINDS if k not in ("column", "side", "sparse")])
         model, (X, _) = shared(kind, classifier), rows_for(kind, w.n, w.rng)
-        y = np.array(["yes", "no"])[w.rng.integers(0, 2, w.n)] if classifier else w.rng.normal(size=w.n)
+        y = (
+            np.array(["yes", "no"])[w.rng.integers(0, 2, w.n)]
+            if classifier
+            else w.rng.normal(size=w.n)
+        )
 
         def adapt(X: Any, y: Any, sample_weight: Any = None) -> Any:
             return what_it_knows(model.adapt(X, y, sample_weight), TRAIN)
@@ -184,9 +193,9 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
     def _(w: World, name: str = _kind) -> Call:
         classifier = name == "MetaClassifier"
         y = CLASSES if classifier else LABELS
-        model = getattr(hs, name)(reg=0.5)
 
         def learn(X: Any, y: Any, groups: Any) -> Any:
+            model = getattr(hs, name)(reg=0.5)
             return what_it_knows(model.learn([(X, y, groups), (X, y, groups)]))
 
         arguments = {"X": TRAIN, "y": y, "groups": IDS}
@@ -195,12 +204,13 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
     @attack(f"{_kind}.learn_one", 0.6)
     def _(w: World, name: str = _kind) -> Call:
         classifier = name == "MetaClassifier"
-        model = fitted(w.pick(["prior", "paper", "prior, no intercept"]), classifier)
+        model = shared(w.pick(["prior", "paper", "prior, no intercept"]), classifier)
         X, (i, *_) = rows_for("prior", 1, w.rng)
 
         def learn_one(x: Any, y: Any, id: Any) -> Any:  # noqa: A002
-            model.learn_one(x, y, id)
-            return model.predict(TRAIN[:2], groups=IDS[:2])
+            mine = deepcopy(model)
+            mine.learn_one(x, y, id)
+            return mine.predict(TRAIN[:2], groups=IDS[:2])
 
         arguments = {"x": X[0], "y": "yes" if classifier else 1.5, "id": int(i)}
         return Call(learn_one, arguments, {"x": "vector", "y": "number", "id": "key"})
@@ -219,7 +229,9 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
         @attack(f"{_kind}.{_method}", 0.3)
         def _(w: World, name: str = _kind, method: str = _method) -> Call:
             classifier = name == "MetaClassifier"
-            model = fitted("prior", classifier) if method == "forget" else shared("paper", classifier)
+            model = (
+                fitted("prior", classifier) if method == "forget" else shared("paper", classifier)
+            )
             return Call(getattr(model, method), {"id": int(w.rng.integers(6))}, {"id": "key"})
 
     for _method in ("finish", "drop_summaries", "summary", "bias_by_feature"):

@@ -134,7 +134,7 @@ def _(w: World) -> Call:
     kept, _ = summaries(w)
     other = hs.Summaries(kept.loss)
     other.add(w.X, w.y, w.owner + 1)
-    return Call(kept.merge, {"other": w.pick([other, kept])}, {"other": "object"})
+    return Call(kept.merge, {"other": other}, {"other": "object"})
 
 
 def some_loss(w: World) -> str:
@@ -189,15 +189,6 @@ def _(w: World) -> Call:
     )
 
 
-for _name in ("fit_noise", "mean_loss", "noise_variance", "log_normaliser"):
-
-    @attack(f"Loss.{_name}", 0.02)
-    def _(w: World, name: str = _name) -> Call:
-        argument = "mean_loss" if name == "fit_noise" else "noise"
-        loss = hs.get_loss(str(w.pick([*REGRESSION, "squared"])))
-        return Call(getattr(loss, name), {argument: 0.5}, {argument: "number"})
-
-
 @attack("get_loss")
 def _(w: World) -> Call:
     return Call(hs.get_loss, {"loss": some_loss(w)}, {"loss": "choice"})
@@ -208,7 +199,12 @@ def _(w: World) -> Call:
     return Call(hs.register_loss, {"loss": hs.LOSSES[some_loss(w)]}, {"loss": "object"})
 
 
-PARAMETERS = {"EpsilonInsensitive": "epsilon", "Pinball": "tau", "Huber": "delta", "SmoothedHinge": "delta"}
+PARAMETERS = {
+    "EpsilonInsensitive": "epsilon",
+    "Pinball": "tau",
+    "Huber": "delta",
+    "SmoothedHinge": "delta",
+}
 
 for _name in ("Squared", "Absolute", "Hinge", "Logistic", *PARAMETERS):
 
@@ -249,7 +245,14 @@ def _(w: World) -> Call:
 
 @attack("theory.primal_value", 0.5)
 def _(w: World) -> Call:
-    arguments = {"X": w.X, "y": w.y, "weights": -w.bias, "bias": w.bias, "reg": w.reg, "loss": w.loss}
+    arguments = {
+        "X": w.X,
+        "y": w.y,
+        "weights": -w.bias,
+        "bias": w.bias,
+        "reg": w.reg,
+        "loss": w.loss,
+    }
     roles = {
         "X": "table", "y": "vector", "weights": "vector", "bias": "vector", "reg": "number",
         "loss": "choice",
@@ -298,7 +301,7 @@ for _name, (_kind, _more) in ENVIRONMENTS.items():
     @attack(f"environments.{_name}.draw", 0.3)
     def _(w: World, kind: Any = _kind) -> Call:
         arguments = {"n_tasks": 2, "n_rows": 3, "random_state": 0}
-        roles = {"n_tasks": "number", "n_rows": "number", "random_state": "seed"}
+        roles = {"n_tasks": "few", "n_rows": "few", "random_state": "seed"}
         return Call(kind(n_features=w.d).draw, arguments, roles)
 
 

@@ -212,19 +212,30 @@ SCALARS: list[Any] = [
 ]  # fmt: skip
 
 
+SAME_IDS = 13  # of the kinds below, those that are the same ids as integers
+
+
 def ids_of(kind: int, count: int, owner: Any) -> tuple[str, Any]:
     """Ids of many kinds for the rows of `count` tasks; row i is of task ``owner[i]``."""
     base = dt.datetime(2020, 1, 1)
     texts = [f"u{t}" for t in range(count)]
-    options: list[tuple[str, Callable[[], Any]]] = [
+    options: list[tuple[str, Callable[[], Any]]] = [  # the first are all the same ids
         ("integers", lambda: owner),
         ("list", lambda: owner.tolist()),
-        ("texts", lambda: np.array(texts)[owner]),
-        ("objects", lambda: np.array(texts, object)[owner]),
         ("floats", lambda: owner.astype(float)),
-        ("halves", lambda: owner + 0.5),
         ("int8", lambda: owner.astype(np.int8)),
         ("big endian", lambda: owner.astype(">i4")),
+        ("decimals", lambda: [Decimal(int(t)) for t in owner]),
+        ("pandas", lambda: pd.Series(owner, index=owner)),
+        ("pandas nullable", lambda: pd.Series(owner, dtype="Int64")),
+        ("polars", lambda: pl.Series(owner)),
+        ("arrow", lambda: pa.array(owner)),
+        ("chunked", lambda: pa.chunked_array(np.array_split(owner, 2))),
+        ("strided", lambda: _strided(owner)),
+        ("index", lambda: pd.Index(owner)),
+        ("texts", lambda: np.array(texts)[owner]),
+        ("objects", lambda: np.array(texts, object)[owner]),
+        ("halves", lambda: owner + 0.5),
         ("beyond 2^53", lambda: [2**60 + int(t) for t in owner]),
         ("beyond 64 bits", lambda: [2**70 + int(t) for t in owner]),
         ("tuples", lambda: [(int(t), "a") for t in owner]),
@@ -233,19 +244,11 @@ def ids_of(kind: int, count: int, owner: Any) -> tuple[str, Any]:
         ("datetime64", lambda: owner.astype("M8[ns]")),
         ("durations", lambda: owner.astype("m8[s]")),
         ("uuids", lambda: [uuid.UUID(int=int(t)) for t in owner]),
-        ("decimals", lambda: [Decimal(int(t)) for t in owner]),
         ("mixed", lambda: [int(t) if t % 2 else f"u{t}" for t in owner]),
         ("categories", lambda: pd.Series(pd.Categorical(np.array(texts)[owner]))),
-        ("pandas", lambda: pd.Series(owner, index=owner)),
         ("pandas texts", lambda: pd.Series(np.array(texts)[owner], dtype="string")),
-        ("pandas nullable", lambda: pd.Series(owner, dtype="Int64")),
-        ("polars", lambda: pl.Series(owner)),
         ("polars categories", lambda: pl.Series(np.array(texts)[owner], dtype=pl.Categorical)),
-        ("arrow", lambda: pa.array(owner)),
         ("arrow dictionary", lambda: pa.array(np.array(texts)[owner]).dictionary_encode()),
-        ("chunked", lambda: pa.chunked_array(np.array_split(owner, 2))),
-        ("strided", lambda: _strided(owner)),
-        ("index", lambda: pd.Index(owner)),
     ]
     name, make = options[kind % len(options)]
     return name, make()

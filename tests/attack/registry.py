@@ -56,14 +56,25 @@ def _(w: World) -> Call:
 @attack("biased_erm", 2.0)
 def _(w: World) -> Call:
     arguments = {"X": w.X, "y": w.y, "bias": w.bias, "reg": w.reg, "loss": w.any_loss}
-    roles = ONE | {"solver": "choice", "tol": "number", "max_iter": "number", "smoothness": "choice"}
+    roles = ONE | {
+        "solver": "choice",
+        "tol": "number",
+        "max_iter": "number",
+        "smoothness": "choice",
+    }
     return Call(hs.biased_erm, arguments, roles)
 
 
 @attack("sgd_batch", 2.0)
 def _(w: World) -> Call:
     regs, loss = [w.reg, 2.0 * w.reg], w.loss
-    arguments = {"X": w.X, "y": w.y, "biases": np.stack([w.bias, -w.bias]), "regs": regs, "loss": loss}
+    arguments = {
+        "X": w.X,
+        "y": w.y,
+        "biases": np.stack([w.bias, -w.bias]),
+        "regs": regs,
+        "loss": loss,
+    }
     roles = ONE | {"biases": "table", "regs": "vector"}
     return Call(hs.sgd_batch, arguments, {k: v for k, v in roles.items() if k in arguments})
 
@@ -72,7 +83,13 @@ def _(w: World) -> Call:
 def _(w: World) -> Call:
     dual = w.rng.integers(-8, 9, w.n) / 8.0
     arguments = {"X": w.X, "bias": w.bias, "reg": w.reg, "dual": dual, "predictor": "last"}
-    roles = {"X": "table", "bias": "vector", "reg": "number", "dual": "vector", "predictor": "choice"}
+    roles = {
+        "X": "table",
+        "bias": "vector",
+        "reg": "number",
+        "dual": "vector",
+        "predictor": "choice",
+    }
     return Call(
         hs.weights_from_dual, arguments, roles, lambda: w.bias - w.X.T @ dual / (w.n * w.reg)
     )
@@ -104,7 +121,13 @@ def _(w: World) -> Call:
 @attack("task_weights", 2.0)
 def _(w: World) -> Call:
     loss, inner = w.loss, w.pick(["sgd", "constant", "erm"])
-    arguments = {"tasks": w.some_tasks(), "bias": w.bias, "reg": w.reg, "loss": loss, "inner": inner}
+    arguments = {
+        "tasks": w.some_tasks(),
+        "bias": w.bias,
+        "reg": w.reg,
+        "loss": loss,
+        "inner": inner,
+    }
     roles = MANY | VISIT | {"bias": "vector", "predictor": "choice"}
 
     def naive() -> Any:
@@ -113,7 +136,10 @@ def _(w: World) -> Call:
         return np.array([run(X, y, w.bias, w.reg, loss, c).average for X, y in w.pairs])
 
     return Call(
-        hs.task_weights, arguments, roles, None if w.integer or w.binary or inner == "erm" else naive
+        hs.task_weights,
+        arguments,
+        roles,
+        None if w.integer or w.binary or inner == "erm" else naive,
     )
 
 
@@ -165,7 +191,7 @@ def a_pair(w: World) -> Any:
     return w.shots_and_queries()
 
 
-@attack("select_online", 0.4)
+@attack("select_online", 0.2)
 def _(w: World) -> Call:
     arguments = {
         "train": w.tasks, "valid": a_pair(w), "test": a_pair(w), "regs": np.array([0.5, 2.0]),
@@ -218,7 +244,7 @@ def _(w: World) -> Call:
     return Call(hs.start_prior, arguments, roles)
 
 
-@attack("continue_prior", 0.1)
+@attack("continue_prior", 0.02)
 def _(w: World) -> Call:
     state = hs.start_prior("logistic" if w.binary else "squared")
     pairs = w.pairs * int(w.pick([1, 12, 40]))

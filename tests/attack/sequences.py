@@ -55,7 +55,9 @@ def sequence(w: World) -> str:
 def _state(model: Any) -> Any:
     """What a model answers, if it does."""
     found = attempt(lambda: (model.bias_, model.intercept_, len(model.ids_), model.n_tasks_), {})
-    return None if found.refused or found.fault else (*found.answer[:2], *map(float, found.answer[2:]))
+    return (
+        None if found.refused or found.fault else (*found.answer[:2], *map(float, found.answer[2:]))
+    )
 
 
 def _step(w: World, model: Any, classifier: bool, other: Any) -> tuple[str, Any]:

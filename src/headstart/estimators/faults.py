@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from headstart._core.checks import Vector, first_row
+from headstart._core.answers import is_finite
+from headstart._core.checks import Vector, as_floats, check_finite, first_row
 from headstart.tasks.ids.canonical import canonical
 
 COMPLETE = frozenset({str, int, bool, bytes})  # types that have no missing value
 FILL_IN = "fill it in, or leave the row out"
+NUMPY_SAYS = (  # of what is no table at all
+    "could not convert", "float() argument", "setting an array element", "inhomogeneous",
+    "must be real", "not support", "truth value", "data type", "has no len", "Cannot",
+)  # fmt: skip
 CONVERT = "turn the column into numbers, or leave it out"
 
 
@@ -60,11 +65,18 @@ def refuse_missing(name: str, labels: Any) -> None:
             f"{name}: a value is missing in row {row}; leave the row out, or fill it in "
             "(Input contains NaN)"
         )
-    if array.dtype.kind == "f" and (row := first_row(np.isinf(array))) is not None:
+    if array.ndim and array.dtype.kind == "f" and (row := first_row(np.isinf(array))) is not None:
         raise ValueError(
             f"{name}: expected finite numbers, found {array[row]} in row {row}; leave the row out, "
             "or correct it (Input contains infinity)"
         )
+
+
+def check_scored(labels: Any, sample_weight: Any) -> None:
+    """Raise if labels to score by, or their weights, are not what scikit-learn can look at."""
+    refuse_missing("y", labels)
+    if sample_weight is not None:
+        as_floats("sample_weight", sample_weight, 1)
 
 
 def _is_missing(item: object) -> bool:
@@ -82,6 +94,18 @@ def explain(X: Any, error: Exception) -> None:
         return
     for label, values in _columns(X):
         column_of_floats(f"X: column {label!r}", values)
+    if any(words in message for words in NUMPY_SAYS):
+        raise type(error)(
+            f"X: expected a table of numbers, found {type(X).__name__} ({message})"
+        ) from None
+
+
+def check_range(X: Any, inputs: Any) -> None:
+    """Raise if a number is too large to be squared, naming its column as X does."""
+    if issparse(inputs) or is_finite(inputs):
+        return
+    for j, (label, _) in enumerate(_columns(X)):
+        check_finite(f"X: column {label!r}", np.ascontiguousarray(inputs[:, j]))
 
 
 def _columns(X: Any) -> Iterator[tuple[str | int, Any]]:

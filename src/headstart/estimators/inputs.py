@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
 import narwhals as nw
@@ -12,8 +12,10 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from headstart._core.checks import FloatArray, read_only
+from headstart._core.answers import is_finite
+from headstart._core.checks import FloatArray, check_finite, read_only
 from headstart.estimators.faults import (
+    check_range,
     column_of_floats,
     explain,
     refuse_dates,
@@ -103,12 +105,16 @@ class _Table:
 
     def find(self, argument: str, column: Any, required: bool) -> int | None:
         """Number of a column that was asked for by number or name, None if it is not there."""
-        if isinstance(column, int | np.integer):
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
             if -self._count <= column < self._count:
                 return int(column) % self._count
+            wanted = f"a column's number from 0 to {self._count - 1}"
             raise ValueError(
-                f"{argument}: X of shape {self._X.shape} has no column number {column}"
+                f"{argument}: expected {wanted if self._count > 0 else 'X to be a table'}, found "
+                f"{column}; X has shape {self._X.shape}"
             )
+        if not isinstance(column, Hashable):
+            raise TypeError(f"{argument}: expected a column's name or number, found {column!r}")
         if self.names is None:
             raise TypeError(
                 f"{argument}: column {column!r} can be found in a data frame only, and X is of "
@@ -144,6 +150,7 @@ def read_inputs(estimator: Any, X: Any, *, sparse: bool = False) -> FloatArray:
         except (ValueError, TypeError) as error:
             explain(X, error)
             raise
+        check_range(X, inputs)
     return cast(FloatArray, as_sparse("X", csr_array(inputs))) if sparse else read_only(inputs)
 
 
@@ -167,8 +174,11 @@ def read_rows(
         except (ValueError, TypeError) as error:
             explain(X, error)
             raise
+        check_range(X, inputs)
         if numeric and labels.dtype.kind not in "fiub":
             labels = column_of_floats("y", labels)
+        if numeric and labels.dtype.kind == "f":
+            check_finite("y", labels)
     if issparse(inputs):
         return cast(FloatArray, as_sparse("X", inputs)), labels
     return read_only(inputs), labels
@@ -197,8 +207,7 @@ def _plain_inputs(estimator: Any, X: Any) -> FloatArray | None:
     if len(array) == 0 or array.shape[1] != estimator.n_features_in_:
         return None
     floats = np.ascontiguousarray(array, array.dtype if array.dtype in FLOATS else np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return floats if np.isfinite(floats.sum(dtype=np.float64)) else None
+    return floats if is_finite(floats) else None
 
 
 def _plain_labels(y: Any, rows: int, numeric: bool) -> Labels | None:
@@ -212,18 +221,21 @@ def _plain_labels(y: Any, rows: int, numeric: bool) -> Labels | None:
     if array.shape != (rows,) or array.dtype.kind not in ("iubf" if numeric else "iubfU"):
         return None
     if array.dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return array if np.isfinite(array.sum()) else None
+        return array if is_finite(array) else None
     return array
 
 
 def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
     """The two values labels may have, sorted."""
     refuse_missing("y", y)
-    check_classification_targets(y)
     if classes is not None:
         refuse_missing("classes", classes)
-    found = np.unique(np.asarray(y if classes is None else classes))
+    try:
+        check_classification_targets(y)
+        found = np.unique(np.asarray(y if classes is None else classes))
+    except TypeError as error:  # of kinds that have no order
+        name = "y" if classes is None else "classes"
+        raise TypeError(f"{name}: expected two labels of one kind ({error})") from None
     if found.size > 2:
         raise ValueError(
             "Only binary classification is supported. "

@@ -174,13 +174,13 @@ class Learned(Estimator):
 
     def settings(self) -> PriorSettings | Settings:
         """The parameters, checked, as a stream takes them; of many single rows checked once."""
-        side = self.side if self.side is None or isinstance(self.side, str) else tuple(self.side)
+        side = tuple(self.side) if isinstance(self.side, list) else self.side
         now = (
             self.loss, self.metric, self.reg, self.step, self.inner, self.predictor, side,
             self.task_size, self.fit_intercept,
         )  # fmt: skip
         before, settings = getattr(self, "_checked", (None, None))
-        if settings is None or before != now:
+        if settings is None or not _same(before, now):
             self._check_choices()
             settings = check_parameters(self, self._loss())
             self._checked = now, settings
@@ -247,3 +247,11 @@ class Learned(Estimator):
         model._describe(width, names, classes)
         model._known = saved.stream(model.settings())
         return model
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether parameters are the same; what cannot be compared is not."""
+    try:
+        return bool(before == now)
+    except (TypeError, ValueError):  # an array, say
+        return False

@@ -85,7 +85,7 @@ def held_out_curve(
 def _shuffled(tasks: TaskSet, rng: np.random.Generator) -> TaskSet:
     owner = np.repeat(np.arange(len(tasks)), tasks.sizes)
     order = np.lexsort([rng.random(owner.size), owner])
-    return TaskSet(tasks.X[order], tasks.y[order], tasks.offsets, tasks.ids)
+    return TaskSet.of(tasks.X[order], tasks.y[order], tasks.offsets, tasks.ids)
 
 
 def _deal(

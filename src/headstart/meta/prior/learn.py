@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from headstart._core.answers import quietly
 from headstart._core.checks import (
     FloatArray,
     check_choice,
     check_count,
+    check_flag,
     check_jobs,
     check_number,
     warn_user,
@@ -143,6 +145,7 @@ def find_prior(
     rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
     check_choice("metric", metric, ["auto", *METRICS])
     most = None if max_tasks is None else check_count("max_tasks", max_tasks)
+    check_flag("fit_intercept", fit_intercept)
     if shrink is not None:
         shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
     chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
@@ -161,21 +164,23 @@ def find_prior(
         _refuse(sample_weight)
         e, columns, units, few = tasks.evidence(most, side)
     else:
-        e, columns, units, few = task_evidence(
-            as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
-        )
+        with quietly():
+            e, columns, units, few = task_evidence(
+                as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
+            )
     shape = chosen_metric(metric, columns.width, sparse=isinstance(e, SparseEvidence))
     jobs = check_jobs(n_jobs)
     try:
-        aim = Aim(shape, shrink, rate, passes, jobs)
-        found = learn(e, chosen, aim, few, level=columns.intercept)
-    except np.linalg.LinAlgError:
+        with quietly():
+            aim = Aim(shape, shrink, rate, passes, jobs)
+            found = learn(e, chosen, aim, few, level=columns.intercept)
+            start = _from_side_units(found.start, units)
+            return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
+    except (np.linalg.LinAlgError, ZeroDivisionError, OverflowError):
         raise ValueError(
             "tasks: the numbers are too large or too small to learn from; use other units, or "
             "weights nearer to 1"
         ) from None
-    start = _from_side_units(found.start, units)
-    return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
 
 
 def chosen_metric(metric: str, width: int, *, sparse: bool = False) -> str:
