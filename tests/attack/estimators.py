@@ -12,7 +12,7 @@ import headstart as hs
 from .registry import attack
 from .world import CLASSES, IDS, KINDS, LABELS, TRAIN, Call, World, fitted, rows_for, shared
 
-ROWS = {"X": "table", "y": "vector", "groups": "ids", "sample_weight": "vector"}
+ROWS = {"X": "rows", "y": "vector", "groups": "ids", "sample_weight": "vector"}
 META = {
     "loss": "choice", "metric": "choice", "reg": "number", "step": "number", "inner": "choice",
     "predictor": "choice", "group": "number", "side": "number", "task_size": "number",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -312,6 +313,7 @@ def _(w: World) -> Call:
 
 @attack("datasets.load_lenk", 0.01)
 def _(w: World) -> Call:  # noqa: ARG001
+    os.environ.setdefault("HEADSTART_DATA", "/nowhere")  # rather than downloading it
     return Call(load_lenk, {"threshold": 5.0}, {"threshold": "number"})
 
 

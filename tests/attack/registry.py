@@ -12,8 +12,6 @@ import numpy as np
 from reference import algorithm_1, algorithm_2, constant_steps, normal_posterior
 
 import headstart as hs
-from headstart import theory
-from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 
 from .world import Call, World
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 1e150  # of inputs and labels, about: sums of their squares must be numbers too
+LARGEST = 1e150  # of inputs and labels: squares and products must be numbers too
 
 A = TypeVar("A")
 
@@ -20,14 +20,14 @@ def quietly() -> np.errstate:
 
 
 def is_finite(array: NDArray[np.floating]) -> bool:
-    """Whether all numbers are finite; of float64, whether their squares are too.
+    """Whether all numbers are finite; of float64, whether their norm is at most `LARGEST`.
 
     One pass without a temporary. Squares of float32 are always numbers in float64.
     """
     with quietly():
         if array.dtype == np.float64:
             flat = array.reshape(-1)
-            return math.isfinite(np.dot(flat, flat))
+            return bool(np.dot(flat, flat) <= LARGEST**2)
         return math.isfinite(array.sum(dtype=np.float64))
 
 

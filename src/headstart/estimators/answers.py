@@ -97,6 +97,8 @@ class Answers(Learned):
     def _row(self, x: Any, dtype: DTypeLike) -> FloatArray:
         """The features of a row, in the type of the model's."""
         if isinstance(x, Mapping):
+            if not hasattr(self, "feature_names_in_"):
+                raise TypeError("x: expected an array, since fit had no names of columns")
             try:
                 x = [x[name] for name in self.feature_names_in_]
             except KeyError as error:

@@ -116,7 +116,7 @@ class Regressor(RegressorMixin, Estimator):
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
         scores = self._scores(X, groups)
-        check_scored(y, sample_weight)
+        check_scored(y, sample_weight, numeric=True)
         with quietly():
             found = r2_score(y, scores, sample_weight=sample_weight)
         return check_answer(found, "y, sample_weight") if len(scores) > 1 else found
@@ -158,7 +158,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
         labels = self._to_labels(self._scores(X, groups))
-        check_scored(y, sample_weight)
+        check_scored(y, sample_weight, numeric=False)
         try:
             found = accuracy_score(y, labels, sample_weight=sample_weight)
         except TypeError as error:  # labels that cannot be compared with these

@@ -140,7 +140,10 @@ class MetaClassifier(Classifier, Meta):
     def _number_of(self, y: Any) -> float:
         first, second = self.classes_
         for label, number in ((second, 1.0), (first, -1.0)):
-            same = y == label
+            try:
+                same = y == label
+            except (TypeError, ValueError):  # what cannot be compared with a label is none
+                same = False
             if isinstance(same, bool | np.bool_) and same:
                 return number
         raise ValueError(f"y: expected one of {self.classes_.tolist()}, found {y!r}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from headstart._core.answers import is_finite
-from headstart._core.checks import Vector, as_floats, check_finite, first_row
+from headstart._core.checks import Vector, as_floats, as_numbers, check_finite, first_row
 from headstart.tasks.ids.canonical import canonical
 
 COMPLETE = frozenset({str, int, bool, bytes})  # types that have no missing value
@@ -19,6 +19,7 @@ FILL_IN = "fill it in, or leave the row out"
 NUMPY_SAYS = (  # of what is no table at all
     "could not convert", "float() argument", "setting an array element", "inhomogeneous",
     "must be real", "not support", "truth value", "data type", "has no len", "Cannot",
+    "too large",
 )  # fmt: skip
 CONVERT = "turn the column into numbers, or leave it out"
 
@@ -33,13 +34,24 @@ def refuse_masked(name: str, values: Any) -> None:
         )
 
 
+def as_frame(X: Any) -> nw.DataFrame[Any]:
+    """A data frame of any library, whose columns have different names."""
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(X, eager_only=True)
+        _ = frame.schema  # some tell of columns of one name only here
+    except nw.exceptions.NarwhalsError as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"X: expected columns of different names ({said})") from None
+    return frame
+
+
 def refuse_dates(X: Any) -> None:
     """Raise if a column has dates, times or durations, which some libraries turn into numbers."""
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "Mm":
             raise TypeError(f"X: expected numbers, found {X.dtype}; turn them into numbers first")
     elif nw.dependencies.is_into_dataframe(X):
-        for name, kind in nw.from_native(X, eager_only=True).schema.items():
+        for name, kind in as_frame(X).schema.items():
             if kind.is_temporal():
                 raise TypeError(f"X: column {name!r}: expected numbers, found {kind}; {CONVERT}")
 
@@ -72,9 +84,11 @@ def refuse_missing(name: str, labels: Any) -> None:
         )
 
 
-def check_scored(labels: Any, sample_weight: Any) -> None:
+def check_scored(labels: Any, sample_weight: Any, *, numeric: bool) -> None:
     """Raise if labels to score by, or their weights, are not what scikit-learn can look at."""
     refuse_missing("y", labels)
+    if numeric:
+        as_numbers("y", labels)
     if sample_weight is not None:
         as_floats("sample_weight", sample_weight, 1)
 
@@ -95,7 +109,8 @@ def explain(X: Any, error: Exception) -> None:
     for label, values in _columns(X):
         column_of_floats(f"X: column {label!r}", values)
     if any(words in message for words in NUMPY_SAYS):
-        raise type(error)(
+        kind = type(error) if type(error) in (ValueError, TypeError) else ValueError
+        raise kind(
             f"X: expected a table of numbers, found {type(X).__name__} ({message})"
         ) from None
 
@@ -110,7 +125,7 @@ def check_range(X: Any, inputs: Any) -> None:
 
 def _columns(X: Any) -> Iterator[tuple[str | int, Any]]:
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = as_frame(X)
         for name in frame.columns:
             yield name, frame[name].to_native()
         return

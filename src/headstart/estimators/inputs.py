@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from headstart._core.answers import is_finite
 from headstart._core.checks import FloatArray, check_finite, read_only
 from headstart.estimators.faults import (
+    as_frame,
     check_range,
     column_of_floats,
     explain,
@@ -84,7 +85,7 @@ class _Table:
             self.take = lambda j: X[names[j]] if names.count(names[j]) == 1 else X.iloc[:, j]
             self._keep = lambda columns: X.take(columns, axis=1)
         elif nw.dependencies.is_into_dataframe(X):
-            frame = nw.from_native(X, eager_only=True)
+            frame = as_frame(X)
             names = self.names = frame.columns
             self.take = lambda j: frame[names[j]].to_native()
             self._keep = lambda columns: frame.select([names[j] for j in columns]).to_native()
@@ -147,7 +148,7 @@ def read_inputs(estimator: Any, X: Any, *, sparse: bool = False) -> FloatArray:
         accepted = {"accept_sparse": "csr" if sparse else False, "dtype": FLOATS, "order": "C"}
         try:
             inputs = validate_data(estimator, X, reset=False, **accepted)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             explain(X, error)
             raise
         check_range(X, inputs)
@@ -171,7 +172,7 @@ def read_rows(
         try:
             accepted = {"accept_sparse": "csr" if sparse else False, "dtype": FLOATS, "order": "C"}
             inputs, labels = validate_data(estimator, X, y, reset=reset, **accepted)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             explain(X, error)
             raise
         check_range(X, inputs)

@@ -243,7 +243,10 @@ def _mean_loss(
 
 
 def _grid(name: str, values: ArrayLike) -> Vector:
-    return np.atleast_1d(check_regs(name, values))
+    grid = np.atleast_1d(check_regs(name, values))
+    if grid.ndim != 1:
+        raise ValueError(f"{name}: expected a 1-D array, found shape {grid.shape}")
+    return grid
 
 
 def _prepared_pair(

@@ -179,7 +179,7 @@ class TaskSet:
     def __getitem__(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Views of the inputs and labels of task number `t`; sparse inputs are copied."""
         if not isinstance(t, int | np.integer):
-            raise TypeError(f"t: expected the position of a task, found {t!r}; see subset")
+            raise TypeError(f"t: a task's position is an integer, found {t!r}; see subset")
         if not -len(self) <= t < len(self):
             raise IndexError(f"t: task {t} of a set of {len(self)}")
         rows = slice(*self.offsets[[t % len(self), t % len(self) + 1]].tolist())

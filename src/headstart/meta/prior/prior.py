@@ -12,12 +12,9 @@ from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
-    as_floats,
     check_choice,
     check_flag,
     check_jobs,
-    check_kind,
-    check_number,
 )
 from headstart.inner.posterior import Evidence, Start, posteriors, take_pass, unpacked
 from headstart.inner.posterior.gather import any_evidence, evidence_of
@@ -28,8 +25,11 @@ from headstart.meta.prior.posterior import Posterior, Posteriors, Rows, row_weig
 from headstart.meta.prior.sparse_posterior import SparsePosterior, checked_rows, sparse_weights
 from headstart.meta.prior.units import (
     METRICS,
+    as_columns,
     as_covariance,
     as_effects,
+    as_start,
+    check_noise,
     covariance_of,
     known_rows,
     standard_start,
@@ -114,23 +114,11 @@ class Prior:
         side_effects: ArrayLike | None = None,
         columns: Columns | None = None,
     ) -> None:
-        h, chosen = as_floats("bias", bias, 1).astype(np.float64), get_loss(loss)
-        check_flag("intercept", intercept)
-        if h.size <= intercept:
-            raise ValueError(f"bias: expected a number for each column, found {h.size} in all")
-        if columns is not None:
-            check_kind("columns", columns, Columns)
+        h, chosen = as_start(bias, intercept), get_loss(loss)
         chosen.check_inner("posterior")
-        b = check_number("noise", noise, above=0.0)
-        if chosen.binary and b != 1.0:
-            raise ValueError(
-                f"noise: expected 1 with the {chosen.name} loss, found {b:g}; see covariance"
-            )
+        b = check_noise(noise, chosen)
         sigma, G = as_covariance(covariance, h.size), as_effects(side_effects, h.size)
-        if columns is None:
-            d = h.size - intercept
-            scale = 1.0 / np.sqrt(np.diag(sigma)[:d])
-            columns = Columns(np.zeros(d), scale, 0.0, intercept)
+        columns = as_columns(columns, sigma, intercept)
         self._put(
             bias=h, covariance=sigma, noise=b, loss=chosen,
             metric=check_choice("metric", metric, METRICS), intercept=intercept, side_effects=G,
@@ -287,18 +275,17 @@ class Prior:
         check_flag("covariance", covariance)
         e, dtype = self._evidence(tasks, side)
         jobs, columns = check_jobs(n_jobs), self.columns
+        start, loss = self.standard, self.loss
         found: FloatArray | None = None
+        if isinstance(e, SparseEvidence):
+            if covariance:
+                raise ValueError("covariance: expected False with sparse rows; see posterior")
+            W = sparse_weights(e, start, loss, jobs)
+        else:
+            W, V, _ = posteriors(e, start, loss, covariance=covariance, n_jobs=jobs)
         with quietly():
-            if isinstance(e, SparseEvidence):
-                if covariance:
-                    raise ValueError("covariance: expected False with sparse rows; see posterior")
-                W = sparse_weights(e, self.standard, self.loss, jobs)
-            else:
-                W, V, _ = posteriors(
-                    e, self.standard, self.loss, covariance=covariance, n_jobs=jobs
-                )
-                if covariance:
-                    found = columns.covariance(unpacked(V)).astype(dtype)
+            if covariance:
+                found = columns.covariance(unpacked(V)).astype(dtype)
             known = Posteriors(columns.weights(W).astype(dtype), found)
         return check_answer(known, "tasks, prior")
 

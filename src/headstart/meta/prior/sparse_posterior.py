@@ -65,7 +65,13 @@ class SparsePosterior(Known):
             K += np.diag(noise / (weight * omega))
             found = columns.weights(mean).astype(X.dtype)
         check_answer((found, K), "X, y, prior")
-        return cls(found, rows, start, X, y, weight, np.linalg.inv(K))
+        try:
+            inverse = np.linalg.inv(K)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "X: expected rows of sizes nearer to 1, found some that lose all digits of others"
+            ) from None
+        return cls(found, rows, start, X, y, weight, inverse)
 
     def predict(self, X: Any) -> Vector:
         """The mean of the predictions ``<x, w>``."""

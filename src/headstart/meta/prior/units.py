@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import diags_array
 
-from headstart._core.checks import Vector, as_floats, check_array, check_number
+from headstart._core.checks import (
+    Vector,
+    as_floats,
+    check_array,
+    check_flag,
+    check_number,
+    check_reg,
+)
 from headstart.inner.posterior import Start, packed
+from headstart.losses import Loss
 from headstart.tasks.columns import Columns
 
 Matrix = NDArray[np.float64]
@@ -74,6 +82,30 @@ def known_rows(side: ArrayLike | None, count: int, width: int) -> Matrix:
     if side is not None:
         known[:, 1:] = check_side(side, count, width)
     return known
+
+
+def as_start(bias: ArrayLike, intercept: bool) -> Vector:
+    """What users give as a start: a number for each column, and for that of ones if it is there."""
+    h = as_floats("bias", bias, 1).astype(np.float64)
+    if h.size <= check_flag("intercept", intercept):
+        raise ValueError(f"bias: expected a number for each column, found {h.size} in all")
+    return h
+
+
+def check_noise(noise: object, loss: Loss) -> float:
+    """The noise of rows; labels -1 and +1 have none of their own."""
+    b = check_reg("noise", noise)
+    if loss.binary and b != 1.0:
+        raise ValueError(f"noise: expected 1 with {loss.name} loss, found {b:g}; see covariance")
+    return b
+
+
+def as_columns(columns: Columns | None, covariance: Matrix, intercept: bool) -> Columns:
+    """The units that are given, or those in which weights have variance 1."""
+    if columns is not None:
+        return check_kind("columns", columns, Columns)
+    d = len(covariance) - intercept
+    return Columns(np.zeros(d), 1.0 / np.sqrt(np.diag(covariance)[:d]), 0.0, intercept)
 
 
 def as_effects(value: ArrayLike | None, k: int) -> Matrix | None:
