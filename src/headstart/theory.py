@@ -47,18 +47,16 @@ class Prescription(NamedTuple):
 def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
     r""":math:`\mathrm{Var}_h = \sqrt{\frac12\,\mathrm{mean}_t \|w_t - h\|^2}` of tasks' weights.
 
-    This is a norm over all coordinates: tasks with independent coordinates of standard
-    deviation `task_std` have :math:`\mathrm{Var}_m = \mathtt{task\_std}\sqrt{d/2}`. (The
-    paper's experiment writes "standard deviation Var_m = 1" for what is ``task_std = 1``,
-    that is Var_m = 3.87 for d = 30.)
+    This is a norm over all coordinates: tasks with independent coordinates of standard deviation
+    `task_std` have :math:`\mathrm{Var}_m = \mathtt{task\_std}\sqrt{d/2}`. (The paper's
+    "standard deviation Var_m = 1" is ``task_std = 1``, that is Var_m = 3.87 for d = 30.)
 
     Examples
     --------
     >>> var_h([[1.0, 0.0], [-1.0, 0.0]], bias=[0.0, 0.0]) ** 2
     0.5000000000000001
     """
-    tasks = as_floats("weights", weights, 2).astype(np.float64)
-    if tasks.size == 0:
+    if (tasks := as_floats("weights", weights, 2).astype(np.float64)).size == 0:
         raise ValueError(f"weights: expected shape (tasks, d), found {tasks.shape}")
     h = check_bias("bias", bias, tasks.shape[1])
     return float(np.sqrt(0.5 * np.mean(np.sum(np.square(tasks - h), axis=1))))
@@ -92,8 +90,7 @@ def erm_generalisation(n: int, reg: float, radius: float = 1.0, lipschitz: float
 def erm_stability(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""How far the exact weights can move when one row is replaced: :math:`2LR/(\lambda n)`.
 
-    The paper prints :math:`LR/(\lambda n)`: replacing a row changes *two* losses, and
-    with n = 1 and two labels far apart the move is exactly twice the printed one.
+    The paper prints half of it: replacing a row changes *two* losses, as n = 1 shows.
 
     Examples
     --------
@@ -308,9 +305,8 @@ def last_distance(epsilon: float, reg: float) -> float:
 
 
 def _task(n: int, reg: float, radius: float, lipschitz: float) -> tuple[int, float, float]:
-    R = check_size("radius", radius)
-    L = check_size("lipschitz", lipschitz)
-    return check_count("n", n, at_most=MOST), check_size("reg", reg), R * L
+    RL = check_size("radius", radius) * check_size("lipschitz", lipschitz)
+    return check_count("n", n, at_most=MOST), check_size("reg", reg), RL
 
 
 def _exact(inner: str) -> bool:

@@ -23,6 +23,8 @@ from .registry import REGISTRY
 from .sequences import sequence
 from .world import Call, World
 
+OF_TEXTS = ("list", "objects", "empty", "less", "None", "flat", "column", "None inside", "text",
+            "number", "more", "an object inside")  # fmt: skip
 DRESSED = ("table", "rows", "vector", "ids", "known ids")
 OURS = ("tasks", "ids", "known ids")  # nothing can be made up for these
 NAMES = [*REGISTRY]
@@ -43,7 +45,8 @@ DTYPES: list[Any] = [
     "float32", "f8", ">f8", "U5", "M8[s]", "nonsense", None, 3, int, float, str, [("a", float)],
 ]  # fmt: skip
 KEYS: list[Any] = [
-    *SCALARS, 0, 1, 5, 99, "u0", 0.0, np.int64(1), np.float32(2.0), (1, 2), float("nan"), frozenset(),
+    *SCALARS, 0, 1, 5, 99, "u0", 0.0, np.int64(1), np.float32(2.0), (1, 2), float("nan"),
+    frozenset(),
 ]  # fmt: skip
 SMALL: list[Any] = [s for s in SCALARS if not (isinstance(s, int) and s > 100)]  # no endless loops
 
@@ -75,8 +78,7 @@ def hostile(w: World, role: str, value: Any) -> tuple[str, Any]:
     array = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
     names = {**DAMAGES, **COSTUMES, **CLOTHES}
     if array.dtype.kind not in "fiu":
-        names = {name: names[name] for name in ("list", "objects", "empty", "less", "None", "flat",
-                 "column", "None inside", "text", "number", "more", "an object inside")}  # fmt: skip
+        names = {name: names[name] for name in OF_TEXTS}
     name = w.pick([*names])
     return name, names[name](array)
 

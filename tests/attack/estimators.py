@@ -190,7 +190,7 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
         return Call(model.adapt_tasks, {"tasks": tasks}, {"tasks": "tasks", "side": "table"})
 
     @attack(f"{_kind}.learn", 0.1)
-    def _(w: World, name: str = _kind) -> Call:
+    def _(w: World, name: str = _kind) -> Call:  # noqa: ARG001
         classifier = name == "MetaClassifier"
         y = CLASSES if classifier else LABELS
 
@@ -242,7 +242,7 @@ for _kind in ("MetaRegressor", "MetaClassifier"):
             return Call(getattr(fitted(w.pick(kinds), name == "MetaClassifier"), method), {}, {})
 
     @attack(f"{_kind}.merge", 0.1)
-    def _(w: World, name: str = _kind) -> Call:
+    def _(w: World, name: str = _kind) -> Call:  # noqa: ARG001
         classifier = name == "MetaClassifier"
         model, other = fitted("prior", classifier), fitted("prior", classifier)
         for key in range(3):

@@ -210,7 +210,7 @@ PARAMETERS = {
 for _name in ("Squared", "Absolute", "Hinge", "Logistic", *PARAMETERS):
 
     @attack(_name, 0.3)
-    def _(w: World, name: str = _name) -> Call:
+    def _(w: World, name: str = _name) -> Call:  # noqa: ARG001
         parameter = PARAMETERS.get(name)
         given = {} if parameter is None else {parameter: 0.5}
 
@@ -284,7 +284,7 @@ def _(w: World) -> Call:
     return Call(theory.certificate, arguments, roles)
 
 
-ENVIRONMENTS = {
+ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "RegressionEnvironment": (RegressionEnvironment, {"snr": 5.0}),
     "ClassificationEnvironment": (
         ClassificationEnvironment,

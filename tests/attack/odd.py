@@ -82,10 +82,15 @@ COSTUMES: dict[str, Maker] = {
     "chunked": lambda a: _chunked(a),
     "matrix": lambda a: np.asmatrix(a) if a.ndim == 2 else a,
 }
+
+
+def _sparse(form: str) -> Maker:
+    make = getattr(sp, f"{form}_array")
+    return lambda a: make(a) if a.ndim == 2 else sp.coo_array(a)
+
+
 for _name in ("csr", "csc", "coo", "lil", "dok", "dia", "bsr"):
-    COSTUMES[f"sparse {_name}"] = lambda a, f=_name: (
-        getattr(sp, f"{f}_array")(np.atleast_2d(a)) if a.ndim == 2 else sp.coo_array(a)
-    )
+    COSTUMES[f"sparse {_name}"] = _sparse(_name)
 COSTUMES["sparse matrix"] = lambda a: sp.csr_matrix(np.atleast_2d(a))
 
 
@@ -163,7 +168,7 @@ DAMAGES: dict[str, Maker] = {
     "twice as wide": lambda a: np.concatenate([a, a], axis=-1),
     "transposed": lambda a: a.T,
     "masked": _hidden,
-    "masked all": lambda a: np.ma.masked_all(a.shape),
+    "masked all": lambda a: np.ma.MaskedArray(np.zeros(a.shape), True),
     "None inside": _objects(None),
     "text inside": _objects("a"),
     "a list inside": lambda a: [*a.tolist(), [1.0]],
@@ -202,12 +207,13 @@ DAMAGES: dict[str, Maker] = {
 
 SCALARS: list[Any] = [
     None, np.nan, np.inf, -np.inf, 0, 0.0, -0.0, -1, -1.0, 1e-310, 5e-324, 1e-308, 1e-200, 1e-100,
-    1e100, 1e200, 1e308, 1.7e308, 1, 2, 0.5, "auto", "x", "", "1", b"x", [], [1.0], [1.0, 2.0], (), {},
-    True, False, np.True_, 1j, np.float32(0.5), np.float16(0.5), np.longdouble("0.5"),
+    1e100, 1e200, 1e308, 1.7e308, 1, 2, 0.5, "auto", "x", "", "1", b"x", [], [1.0], [1.0, 2.0], (),
+    {}, True, False, np.True_, 1j, np.float32(0.5), np.float16(0.5), np.longdouble("0.5"),
     np.longdouble("1e400"), np.int8(1), np.uint64(2**64 - 1), np.array(1.0), np.array([1.0]),
     np.array([0.5, 2.0]), np.array("a"), Decimal("0.5"), Fraction(1, 2), 2**31, 2**63, 2**64, 2**70,
-    -(2**63), 10**400, object(), len, dict, dt.date(2020, 1, 1), np.datetime64("NaT"), pd.NA, pd.NaT,
-    pd.Series([1.0]), pl.Series([1.0]), ..., np.ma.masked, slice(0, 1), {1, 2}, NotImplemented,
+    -(2**63), 10**400, object(), len, dict, dt.date(2020, 1, 1), np.datetime64("NaT"), pd.NA,
+    pd.NaT, pd.Series([1.0]), pl.Series([1.0]), ..., np.ma.masked, slice(0, 1), {1, 2},
+    NotImplemented,
     np.random.default_rng(0), np.random.RandomState(0), "stream", "sgd", "erm", "full", "squared",
 ]  # fmt: skip
 
@@ -276,7 +282,7 @@ BAD_IDS: dict[str, Maker] = {
     "complex": lambda g: np.zeros(len(g), complex),
     "inf": lambda g: np.full(len(g), np.inf),
     "frame": lambda g: pd.DataFrame({"a": np.zeros(len(g))}),
-    "masked": lambda g: np.ma.masked_all(len(g)),
+    "masked": lambda g: np.ma.MaskedArray(np.zeros(len(g)), True),
     "generator": lambda g: (i for i in g),
     "records": lambda g: np.zeros(len(g), [("a", float)]),
     "all different": lambda g: np.arange(len(g)),

@@ -138,8 +138,7 @@ class Prior:
     ) -> Prior:
         """The prior that was found in these units."""
         h, G = start.effects[:, 0], start.effects[:, 1:]
-        prior = cls.__new__(cls)
-        found = columns.weights(h), covariance_of(start, columns)
+        prior, found = cls.__new__(cls), (columns.weights(h), covariance_of(start, columns))
         side = columns.matrix @ G if G.size else None
         check_answer((*found, start.noise, side), "tasks, side")
         prior._put(

@@ -13,6 +13,7 @@ from headstart._core.checks import (
     as_floats,
     check_array,
     check_flag,
+    check_kind,
     check_number,
     check_reg,
 )
