@@ -97,7 +97,6 @@ GROWS: list[Callable[[], Any]] = [
     lambda: hs.select_reg((LESS, QUERIES), (LESS, QUERIES), h, [1e-200]),
     lambda: hs.TaskRegressor(reg=1e-200).fit(1e140 * X, y),
     lambda: hs.TaskRegressor(reg=1e-100).fit(1e100 * X, y).predict(1e149 * X),
-    lambda: hs.Prior(1e100 * h, 1e200).posterior(X, y).predict(1e149 * X),
     lambda: hs.Prior(h, 1e149).posterior().variance(1e149 * X),
     lambda: hs.Prior(h, 1.0).log_likelihood([(1e140 * X, 1e149 * y)] * 9),
     lambda: hs.biased_sgd((1e30 * X).astype(np.float32), y, h, 1e-30),
@@ -153,7 +152,7 @@ def test_the_constructor_of_a_task_set_looks_at_its_rows() -> None:
             hs.TaskSet(wrong, y, cuts, ids)
     with pytest.raises(ValueError, match=r"y: .* found nan in row 0"):
         hs.TaskSet(X, y * np.nan, cuts, ids)
-    with pytest.raises(TypeError, match="offsets: expected an array of numbers"):
+    with pytest.raises(ValueError, match="offsets: expected a 1-D array"):
         hs.TaskSet(X, y, None, ids)  # type: ignore[arg-type]
 
 

@@ -21,6 +21,7 @@ from headstart._core.checks import (
     check_bias,
     check_choice,
     check_count,
+    check_flag,
     check_size,
     check_task,
 )
@@ -65,8 +66,7 @@ def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
 def sgd_regret(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""Proposition 1: :math:`c_{n,\lambda} = 2R^2L^2(\log n + 1)/(\lambda n)`.
 
-    Bounds the regret of Algorithm 1 on the regularised losses, for every sequence of rows; and in
-    expectation how far the risk of its average is above the minimal regularised empirical risk.
+    The regret of Algorithm 1 on the regularised losses, and the expected excess of its average.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def _exact(inner: str) -> bool:
 
 def _gradient_bound(n: int, inner: str, sharp: bool, radius: float, lipschitz: float) -> float:
     n, _, RL = _task(n, 1.0, radius, lipschitz)
-    if _exact(inner) or sharp:
+    if _exact(inner) | check_flag("sharp", sharp):
         return RL
     return RL * math.sqrt(2.0 * (1.0 + 4.0 * (math.log(n) + 1.0) / n))
 

@@ -63,7 +63,8 @@ class Answers(Learned):
         if isinstance(known, SparseStream):
             return check_answer(known.predicted(csr_array(X), positions), "X, groups")
         weights, place = known.weights(positions)
-        out, start = np.empty(len(X), X.dtype), known.start.astype(X.dtype)
+        with quietly():
+            out, start = np.empty(len(X), X.dtype), known.start.astype(X.dtype)
         predictions(read_only(X), place, read_only(weights), read_only(start), out)
         if self.side is not None and (unknown := positions < 0).any():
             out[unknown] = self.prior_.predict(X[unknown], None if side is None else side[unknown])

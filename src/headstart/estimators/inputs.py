@@ -233,7 +233,7 @@ def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
         refuse_missing("classes", classes)
     try:
         check_classification_targets(y)
-        found = np.unique(np.asarray(y if classes is None else classes))
+        found = np.unique(y if classes is None else _labels("classes", classes))
     except TypeError as error:  # of kinds that have no order
         name = "y" if classes is None else "classes"
         raise TypeError(f"{name}: expected two labels of one kind ({error})") from None
@@ -250,6 +250,14 @@ def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
             + ("; a stream needs classes= at its first rows" if classes is None else "")
         )
     return found
+
+
+def _labels(name: str, values: ArrayLike) -> Labels:
+    """Labels as an array, if they can be one."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: expected two labels, found {values!r}") from None
 
 
 def as_signs(y: Labels, classes: Labels) -> NDArray[np.float64]:

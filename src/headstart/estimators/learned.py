@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
@@ -152,11 +153,12 @@ class Learned(Estimator):
             raise KeyError(f"{key!r} is no known id; unknown ones start from bias_, see adapt")
         weights, (place,) = self._known.weights(np.array([position]))
         own: FloatArray = weights[place].copy()
-        return own
+        return check_answer(own, "X, y, reg")
 
     def _start(self) -> FloatArray:
         check_is_fitted(self)
-        return self._known.start.astype(self._known.dtype)
+        with quietly():
+            return check_answer(self._known.start.astype(self._known.dtype), "X, y, reg")
 
     def _prior_stream(self) -> PriorStream:
         stream = self.stream()

@@ -185,6 +185,7 @@ class Meta(Answers):
                 callback(Progress(stream.n_rows, stream.n_tasks))
         return self.finish()
 
+    @only_streams
     def learn_one(self, x: Any, y: Any, id: Hashable) -> None:  # noqa: A002
         """Go on with one row: the same as `partial_fit` of it, in a few microseconds.
 
