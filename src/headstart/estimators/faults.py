@@ -34,14 +34,14 @@ def refuse_masked(name: str, values: Any) -> None:
         )
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any]:
+def as_frame(X: Any, name: str = "X") -> nw.DataFrame[Any]:
     """A data frame of any library, whose columns have different names."""
     try:
         frame: nw.DataFrame[Any] = nw.from_native(X, eager_only=True)
         _ = frame.schema  # some tell of columns of one name only here
     except nw.exceptions.NarwhalsError as error:
         said = " ".join(str(error).split())
-        raise ValueError(f"X: expected columns of different names ({said})") from None
+        raise ValueError(f"{name}: expected columns of different names ({said})") from None
     return frame
 
 
@@ -58,6 +58,8 @@ def refuse_dates(X: Any) -> None:
 
 def refuse_missing(name: str, labels: Any) -> None:
     """Raise if a label is missing or infinite; wrong shapes are left to later checks."""
+    if nw.dependencies.is_into_dataframe(labels):
+        as_frame(labels, name)
     try:
         array: NDArray[Any] = np.asarray(labels)
     except ValueError:  # rows of different lengths
