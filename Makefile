@@ -19,7 +19,7 @@ lint: .venv/ready
 
 # Hostile calls, damaged models, kills, races and bad files, for as long as that takes.
 attack: .venv/ready
-	$(BIN)/python -m tests.attack
+	$(BIN)/python tests/attack
 
 bench: examples/data/ready
 	$(BIN)/python benchmarks/core.py

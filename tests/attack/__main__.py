@@ -1,4 +1,4 @@
-"""The long attack: ``python -m tests.attack``, two kinds at a time.
+"""The long attack: ``python tests/attack``, two parts of it at a time.
 
 Each kind is a function ``(count, seed) -> list of lines``, a line for each failure with what is
 needed to repeat it.
@@ -68,7 +68,7 @@ def parts(kind: Kind, count: int, seed: int) -> Iterator[tuple[Kind, int, int]]:
 def attack(kind: Kind, count: int, seed: int) -> Tally:
     """One part, in a process of its own: what it leaves behind, or ends it by, harms no other."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "tests.attack", "--part", kind.option]
+    command = [sys.executable, str(TESTS / "attack"), "--part", kind.option]
     done = subprocess.run(
         [*command, str(count), str(seed)], capture_output=True, text=True, cwd=TESTS.parent
     )
@@ -82,7 +82,7 @@ def attack(kind: Kind, count: int, seed: int) -> Tally:
 def run_part(option: str, count: int, seed: int) -> int:
     """Try a part here, and print its failures."""
     kind = next(kind for kind in KINDS if kind.option == option)
-    sys.path.insert(0, str(TESTS))
+    sys.path[0] = str(TESTS)  # in the place of this folder, which is a package there
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")])
     )
@@ -94,7 +94,7 @@ def run_part(option: str, count: int, seed: int) -> int:
 
 def main() -> int:
     """Attack, print a table of what came of it, and fail if anything did."""
-    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tests/attack", description=__doc__)
     for kind in KINDS:
         parser.add_argument(f"--{kind.option}", type=int, default=kind.often, metavar="N")
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -1,6 +1,7 @@
 """Calls of every public function, class and method with odd and hostile values.
 
-Each call has a number; seed and number give it again: ``python -m tests.attack.calls SEED NUMBER``.
+Each call has a number, and seed and number give it again:
+``PYTHONPATH=tests python -m attack.calls SEED NUMBER``.
 """
 
 from __future__ import annotations
