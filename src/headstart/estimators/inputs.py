@@ -47,6 +47,8 @@ def split_columns(
             f"groups: expected None, because the ids are taken from column {group!r} of X; "
             "give either groups or group"
         )
+    if side is not None and not isinstance(side, list | tuple):  # changed after fit, say
+        raise TypeError(f"side: expected a list of column names or numbers, found {side!r}")
     if (group is None and not side) or issparse(X):
         return X, groups, None
     table = _Table(X)
