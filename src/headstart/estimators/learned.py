@@ -122,7 +122,7 @@ class Learned(Estimator):
         rows : about how many rows of an entity weigh as much as the shared effect does: where
             many, entities are alike in it; 0.1 means that a first row already decides
         """
-        prior = self.prior_
+        prior, side = self.prior_, getattr(self.stream().settings, "side", ())  # as it was in fit
         G = prior.side_effects
         names = [*self._names(), "(intercept)"][: prior.bias.size]
         table: dict[str, Any] = {
@@ -131,7 +131,7 @@ class Learned(Estimator):
             "differs": np.sqrt(prior.variances),
             "rows": prior.worth,
         }
-        for name, effects in zip(self.side or (), (G if G is not None else np.empty((0, 0))).T,
+        for name, effects in zip(side, (G if G is not None else np.empty((0, 0))).T,
                                  strict=False):  # fmt: skip
             table[f"per {name}"] = effects
         try:
