@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench growth mixed-models quality clean
+.PHONY: reproduce test lint attack bench growth mixed-models quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
@@ -16,6 +16,10 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Hostile calls, damaged models, kills, races and bad files, for as long as that takes.
+attack: .venv/ready
+	$(BIN)/python tests/attack
 
 bench: examples/data/ready
 	$(BIN)/python benchmarks/core.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -310,7 +311,7 @@ def test_rows_of_low_rank(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("solver", ["cd", "fista"])
-@pytest.mark.parametrize("size", [1e100, 1e200, 1e300])
+@pytest.mark.parametrize("size", [1e10, 1e100, 1e200, 1e300])
 @pytest.mark.parametrize("bias", [1.0, 1e200])
 def test_numbers_that_overflow_are_said_and_never_returned(
     name: str, solver: str, size: float, bias: float
@@ -318,11 +319,19 @@ def test_numbers_that_overflow_are_said_and_never_returned(
     X, y = synthetic(6, 3, get_loss(name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = biased_erm(size * X, y, np.full(3, bias), 1e-3, name, solver=solver, max_iter=50)
+        try:
+            result = biased_erm(
+                size * X, y, np.full(3, bias), 1e-3, name, solver=solver, max_iter=9
+            )
+        except ValueError as error:
+            assert re.match("X|bias", str(error))  # noqa: PT017
+            assert max(size, bias) > 1e50
+            return
+    assert size < 1e150
+    assert bias < 1e150
     assert np.isfinite(result.weights).all()
     assert np.isfinite(result.dual).all()
-    assert result.gap >= 0.0
-    assert result.gap < np.inf or not result.converged
+    assert 0.0 <= result.gap < np.inf
 
 
 @pytest.mark.parametrize("max_iter", [1, 5, 8, 9, 12, 20, 30])

@@ -139,7 +139,11 @@ def test_learn_bias(change: Any, error: Any, message: str) -> None:
         ),
         (lambda: evaluate_bias(TASKS, TASKS, h[:2], 1.0), ValueError, "bias: expected length 3"),
         (lambda: task_weights(TASKS, h, 1.0, predictor="best"), ValueError, "predictor: expected"),
-        (lambda: start_bias(0), ValueError, "n_features: expected an integer >= 1, found 0"),
+        (
+            lambda: start_bias(0),
+            ValueError,
+            "n_features: expected an integer >= 1 and <= 1073741824, found 0",
+        ),
         (
             lambda: continue_bias(start_bias(2), TASKS, 1.0, 1.0),
             ValueError,

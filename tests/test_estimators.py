@@ -375,7 +375,11 @@ WRONG: list[tuple[Callable[..., object], type[Exception], str]] = [
         ValueError,
         "groups: expected None, because the ids are taken from column 'age'",
     ),
-    (lambda X, y, _: MetaRegressor(group=2).fit(X, y), ValueError, "has no column number 2"),
+    (
+        lambda X, y, _: MetaRegressor(group=2).fit(X, y),
+        ValueError,
+        "group: expected a column's number from 0 to 1, found 2",
+    ),
     (
         lambda X, y, _: MetaRegressor(inner="erm", reg=1.0).partial_fit(X, y),
         AttributeError,

@@ -103,7 +103,9 @@ def test_conjugate_by_brute_force(loss: Loss, u: float, y: float) -> None:
         assert loss.conjugate(u, y) == np.inf
         return
     grid = np.linspace(-60.0, 60.0, 4001)
-    kinks = np.array([y, y - loss.parameters[0], y + loss.parameters[0], 1.0 / y if y else 0.0])
+    kinks = np.array(
+        [y, y - loss.parameters[0], y + loss.parameters[0], 1.0 / y if abs(y) > 1e-100 else 0.0]
+    )
     grid = np.concatenate([grid, kinks])
     best = float(np.max(u * grid - loss.value(grid, y)))
     # the sup over a grid is below the sup, by less than the slope times half a spacing

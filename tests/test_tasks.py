@@ -173,7 +173,9 @@ def test_scattered_rows_are_named_as_the_user_has_them() -> None:
 
 def test_labels_too_large_for_the_inputs_type() -> None:
     with pytest.raises(ValueError, match="y: expected finite numbers, found inf in row 1"):
-        TaskSet.from_arrays(np.ones((2, 1), np.float32), [1.0, 1e300], [0, 0])
+        TaskSet.from_arrays(np.ones((2, 1), np.float32), [1.0, 1e100], [0, 0])
+    with pytest.raises(ValueError, match=r"y: expected numbers of at most 1e\+150, found 1e\+300"):
+        TaskSet.from_arrays(np.ones((2, 1)), [1.0, 1e300], [0, 0])
 
 
 @pytest.mark.parametrize("offsets", [[0, 100], [0, 1, 3], [1, 3], [0, 3, 3]])

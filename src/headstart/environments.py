@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     Vector,
+    check_array,
     check_bias,
     check_choice,
     check_count,
     check_generator,
     check_number,
+    check_size,
 )
 from headstart.tasks import TaskSet
+
+MOST_NUMBERS = 2**33  # 64 GiB
 
 
 class Draw(NamedTuple):
@@ -49,9 +54,10 @@ class Environment:
     task_std: float = 1.0
 
     def __post_init__(self) -> None:
-        check_count("n_features", self.n_features)
-        check_number("center", self.center)
-        check_number("task_std", self.task_std, at_least=0.0)
+        check_count("n_features", self.n_features, at_most=MOST_NUMBERS)
+        if check_number("center", self.center) != 0.0:
+            check_size("center", abs(self.center))
+        check_size("task_std", self.task_std, or_zero=True)
 
     @property
     def mean(self) -> Vector:
@@ -66,8 +72,9 @@ class Environment:
     def var_h(self, bias: ArrayLike) -> float:
         r""":math:`\mathrm{Var}_h = \sqrt{\frac12(d\sigma^2 + \|m - h\|^2)}`, exactly."""
         h = check_bias("bias", bias, self.n_features)
-        squares = self.n_features * self.task_std**2 + np.sum(np.square(self.mean - h))
-        return math.sqrt(0.5 * float(squares))
+        with quietly():
+            squares = self.n_features * self.task_std**2 + np.sum(np.square(self.mean - h))
+        return math.sqrt(check_answer(0.5 * float(squares), "bias"))
 
     def draw(self, n_tasks: int, n_rows: ArrayLike, random_state: object = None) -> Draw:
         """Draw tasks of `n_rows` rows each, or with one number of rows for every task.
@@ -77,18 +84,24 @@ class Environment:
         >>> RegressionEnvironment(n_features=2).draw(3, n_rows=[5, 1, 4], random_state=0).tasks
         TaskSet(3 tasks, 10 rows, 2 features, 1 to 5 rows a task)
         """
-        T = check_count("n_tasks", n_tasks)
-        sizes = np.asarray(n_rows)
+        T = check_count("n_tasks", n_tasks, at_most=MOST_NUMBERS)
+        sizes: NDArray[Any] = check_array("n_rows", n_rows, None)
         if sizes.dtype.kind not in "iu" or sizes.shape not in ((), (T,)) or np.any(sizes < 1):
             raise ValueError(f"n_rows: expected an integer >= 1, or {T} of them, found {n_rows!r}")
-        sizes = np.broadcast_to(sizes, T).astype(np.int64)
+        sizes = np.broadcast_to(sizes, T).astype(np.float64)
+        if max(T, sizes.sum()) * self.n_features > MOST_NUMBERS:
+            raise ValueError(
+                f"n_rows: expected at most {MOST_NUMBERS} numbers in all, found {sizes.sum():g} "
+                f"rows of {self.n_features}"
+            )
+        sizes = sizes.astype(np.int64)
         rng = check_generator(random_state)
         weights = self.mean + self.task_std * rng.standard_normal((T, self.n_features))
         owner = np.repeat(np.arange(T), sizes)
         X = _on_sphere(len(owner), self.n_features, rng)
         y = self._labels(X, weights, owner, rng)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        return Draw(TaskSet(X, y, offsets, np.arange(T)), weights)
+        return Draw(TaskSet.of(X, y, offsets, np.arange(T)), weights)
 
     def _labels(
         self,
@@ -118,7 +131,7 @@ class RegressionEnvironment(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("snr", self.snr, above=0.0)
+        check_size("snr", self.snr)
 
     def _labels(
         self,
@@ -158,8 +171,9 @@ class ClassificationEnvironment(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("margin", self.margin, at_least=0.0)
-        check_number("oracle_scale", self.oracle_scale)
+        check_size("margin", self.margin, or_zero=True)
+        if check_number("oracle_scale", self.oracle_scale) != 0.0:
+            check_size("oracle_scale", abs(self.oracle_scale))
         check_choice("label_model", self.label_model, ["steep", "printed"])
 
     @property
@@ -185,7 +199,8 @@ class ClassificationEnvironment(Environment):
             X[close] = _on_sphere(len(close), self.n_features, rng)
             signal[close] = _row_products(X[close], weights[owner[close]])
         steep = self.label_model == "steep"
-        odds = np.exp(-10.0 * signal) if steep else 10.0 * np.exp(-signal)
+        with quietly():  # odds that overflow are certain
+            odds = np.exp(-10.0 * signal) if steep else 10.0 * np.exp(-signal)
         return np.where(rng.random(len(signal)) * (1.0 + odds) < 1.0, 1.0, -1.0)
 
 

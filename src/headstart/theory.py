@@ -15,17 +15,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     as_floats,
     check_bias,
     check_choice,
     check_count,
-    check_number,
+    check_flag,
+    check_size,
     check_task,
 )
 from headstart.losses import Loss, get_loss
 
-INNER = ["sgd", "erm"]
+INNER, MOST = ["sgd", "erm"], 2**62
 
 
 class Prescription(NamedTuple):
@@ -46,18 +48,16 @@ class Prescription(NamedTuple):
 def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
     r""":math:`\mathrm{Var}_h = \sqrt{\frac12\,\mathrm{mean}_t \|w_t - h\|^2}` of tasks' weights.
 
-    This is a norm over all coordinates: tasks with independent coordinates of standard
-    deviation `task_std` have :math:`\mathrm{Var}_m = \mathtt{task\_std}\sqrt{d/2}`. (The
-    paper's experiment writes "standard deviation Var_m = 1" for what is ``task_std = 1``,
-    that is Var_m = 3.87 for d = 30.)
+    This is a norm over all coordinates: tasks with independent coordinates of standard deviation
+    `task_std` have :math:`\mathrm{Var}_m = \mathtt{task\_std}\sqrt{d/2}`. (The paper's
+    "standard deviation Var_m = 1" is ``task_std = 1``, that is Var_m = 3.87 for d = 30.)
 
     Examples
     --------
     >>> var_h([[1.0, 0.0], [-1.0, 0.0]], bias=[0.0, 0.0]) ** 2
     0.5000000000000001
     """
-    tasks = np.asarray(weights, np.float64)
-    if tasks.ndim != 2 or len(tasks) == 0:
+    if (tasks := as_floats("weights", weights, 2).astype(np.float64)).size == 0:
         raise ValueError(f"weights: expected shape (tasks, d), found {tasks.shape}")
     h = check_bias("bias", bias, tasks.shape[1])
     return float(np.sqrt(0.5 * np.mean(np.sum(np.square(tasks - h), axis=1))))
@@ -66,8 +66,7 @@ def var_h(weights: ArrayLike, bias: ArrayLike) -> float:
 def sgd_regret(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""Proposition 1: :math:`c_{n,\lambda} = 2R^2L^2(\log n + 1)/(\lambda n)`.
 
-    Bounds the regret of Algorithm 1 on the regularised losses, for every sequence of rows; and in
-    expectation how far the risk of its average is above the minimal regularised empirical risk.
+    The regret of Algorithm 1 on the regularised losses, and the expected excess of its average.
 
     Examples
     --------
@@ -91,8 +90,7 @@ def erm_generalisation(n: int, reg: float, radius: float = 1.0, lipschitz: float
 def erm_stability(n: int, reg: float, radius: float = 1.0, lipschitz: float = 1.0) -> float:
     r"""How far the exact weights can move when one row is replaced: :math:`2LR/(\lambda n)`.
 
-    The paper prints :math:`LR/(\lambda n)`: replacing a row changes *two* losses, and
-    with n = 1 and two labels far apart the move is exactly twice the printed one.
+    The paper prints half of it: replacing a row changes *two* losses, as n = 1 shows.
 
     Examples
     --------
@@ -117,7 +115,7 @@ def fixed_bias_bound(
     :math:`\lambda\mathrm{Var}_h^2`.
     """
     term = erm_generalisation if _exact(inner) else sgd_regret
-    return term(n, reg, radius, lipschitz) + reg * check_number("var_h", var_h, above=0.0) ** 2
+    return term(n, reg, radius, lipschitz) + reg * check_size("var_h", var_h) ** 2
 
 
 def fixed_bias(
@@ -140,7 +138,7 @@ def fixed_bias(
     >>> fixed_bias(n=100, var_h=0.5, inner="erm")
     Prescription(reg=0.2, step=None, bound=0.1)
     """  # noqa: E501
-    V = check_number("var_h", var_h, above=0.0)
+    V = check_size("var_h", var_h)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
     rate = math.sqrt((1.0 if _exact(inner) else 2.0 * (math.log(n) + 1.0)) / n)
     return Prescription(RL * rate / V, None, 2.0 * V * RL * rate)
@@ -167,8 +165,8 @@ def meta_rate(
     For sgd the error of the gradients adds `sgd_regret` once more.
     """
     gradient = _gradient_bound(n, inner, sharp, radius, lipschitz)
-    tasks, gamma = check_count("n_tasks", n_tasks), check_number("step", step, above=0.0)
-    D = check_number("distance", distance, at_least=0.0)
+    tasks, gamma = check_count("n_tasks", n_tasks, at_most=MOST), check_size("step", step)
+    D = check_size("distance", distance, or_zero=True)
     return D**2 / (2.0 * gamma * tasks) + gamma * gradient**2 / 2.0
 
 
@@ -204,14 +202,15 @@ def learned_bias(
     Prescription(reg=0.2, step=0.1, bound=0.2)
     """
     gradient = _gradient_bound(n, inner, sharp, radius, lipschitz)
-    V = check_number("var_m", var_m, above=0.0)
-    tasks, D = check_count("n_tasks", n_tasks), check_number("distance", distance, above=0.0)
+    V = check_size("var_m", var_m)
+    tasks, D = check_count("n_tasks", n_tasks, at_most=MOST), check_size("distance", distance)
     n, _, RL = _task(n, 1.0, radius, lipschitz)
     rate = RL * math.sqrt((1.0 if _exact(inner) else 4.0 * (math.log(n) + 1.0)) / n)
     step = D / (gradient * math.sqrt(tasks))
     return Prescription(rate / V, step, 2.0 * V * rate + D * gradient / math.sqrt(tasks))
 
 
+@quietly()
 def primal_value(
     X: ArrayLike,
     y: ArrayLike,
@@ -224,9 +223,10 @@ def primal_value(
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
     w = check_bias("weights", weights, h.size)
     risk = chosen.value(inputs @ w, labels).mean()
-    return float(risk + lam / 2.0 * np.sum(np.square(w - h)))
+    return check_answer(float(risk + lam / 2.0 * np.sum(np.square(w - h))), "X, weights, reg")
 
 
+@quietly()
 def dual_value(
     X: ArrayLike,
     y: ArrayLike,
@@ -248,7 +248,7 @@ def dual_value(
     check_bias("dual", u, len(labels))
     conjugates = chosen.conjugate(len(u) * u, labels).mean()
     v = inputs.T @ u
-    return float(conjugates + v @ v / (2.0 * lam) - h @ v)
+    return float(conjugates) + check_answer(float(v @ v / (2.0 * lam) - h @ v), "X, dual, reg")
 
 
 def certificate(
@@ -282,7 +282,8 @@ def certificate(
     """
     inputs, labels, h, lam, chosen = _problem(X, y, bias, reg, loss)
     u = check_bias("dual", dual, len(labels)) / len(labels)
-    w = h - inputs.T @ u / lam if weights is None else weights
+    with quietly():
+        w = h - inputs.T @ u / lam if weights is None else weights
     gap = primal_value(inputs, labels, w, h, lam, chosen)
     gap += dual_value(inputs, labels, u, h, lam, chosen)
     return max(gap, 0.0)
@@ -299,14 +300,13 @@ def last_distance(epsilon: float, reg: float) -> float:
     >>> last_distance(epsilon=0.5, reg=4.0)
     0.5
     """
-    gap, lam = check_number("epsilon", epsilon, at_least=0.0), check_number("reg", reg, above=0.0)
+    gap, lam = check_size("epsilon", epsilon, or_zero=True), check_size("reg", reg)
     return math.sqrt(2.0 * gap / lam)
 
 
 def _task(n: int, reg: float, radius: float, lipschitz: float) -> tuple[int, float, float]:
-    R = check_number("radius", radius, above=0.0)
-    L = check_number("lipschitz", lipschitz, above=0.0)
-    return check_count("n", n), check_number("reg", reg, above=0.0), R * L
+    RL = check_size("radius", radius) * check_size("lipschitz", lipschitz)
+    return check_count("n", n, at_most=MOST), check_size("reg", reg), RL
 
 
 def _exact(inner: str) -> bool:
@@ -315,7 +315,7 @@ def _exact(inner: str) -> bool:
 
 def _gradient_bound(n: int, inner: str, sharp: bool, radius: float, lipschitz: float) -> float:
     n, _, RL = _task(n, 1.0, radius, lipschitz)
-    if _exact(inner) or sharp:
+    if _exact(inner) | check_flag("sharp", sharp):
         return RL
     return RL * math.sqrt(2.0 * (1.0 + 4.0 * (math.log(n) + 1.0) / n))
 
@@ -326,5 +326,5 @@ def _problem(
     chosen = get_loss(loss)
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
-    h, lam = check_bias("bias", bias, inputs.shape[1]), check_number("reg", reg, above=0.0)
+    h, lam = check_bias("bias", bias, inputs.shape[1]), check_size("reg", reg)
     return inputs.astype(np.float64), labels.astype(np.float64), h, lam, chosen

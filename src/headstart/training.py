@@ -181,7 +181,7 @@ def trial_of(sample: TaskSet, loading: Loading) -> Trial:
             "give numbers"
         )
     X = loading.with_constant(able.X)
-    tasks = TaskSet(X, able.y - loading.offset, able.offsets, able.ids)
+    tasks = TaskSet.of(X, able.y - loading.offset, able.offsets, able.ids)
     half = len(tasks) // 2
     train, valid = tasks.subset(range(half)), tasks.subset(range(half, len(tasks))).split_rows(n)
     square, size = float(np.mean(np.sum(X**2, axis=1))), float(np.mean(np.abs(tasks.y))) or 1.0

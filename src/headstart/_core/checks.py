@@ -9,15 +9,21 @@ import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from headstart._core.answers import LARGEST, is_finite
 
 FloatArray = NDArray[np.floating]  # float32 or float64, as the data
 Vector = NDArray[np.float64]
 
 ROWS_AT_ONCE = 1 << 16  # block-wise work never makes a temporary the size of the data
+
+SMALLEST = 1e-50  # of numbers in formulas of the theory
+
+A = TypeVar("A")
 
 
 def first_row(mask: NDArray[np.bool_]) -> int | None:
@@ -60,6 +66,47 @@ def check_count(name: str, value: object, *, at_least: int = 1, at_most: int | N
     return count
 
 
+def check_reg(name: str, value: object) -> float:
+    """A number > 0 that can be divided by."""
+    number = check_number(name, value, above=0.0)
+    if 1.0 / number == math.inf:
+        raise ValueError(f"{name}: expected a number that 1 can be divided by, found {number:g}")
+    return number
+
+
+def check_regs(name: str, values: ArrayLike) -> Vector:
+    """Numbers > 0 of any shape that can be divided by, at least one."""
+    grid = as_floats(name, np.ravel(_as_array(name, values)), 1).astype(np.float64)
+    if grid.size == 0 or not (grid > 0.0).all():
+        raise ValueError(f"{name}: expected numbers > 0, at least one, found {_shown(values)}")
+    check_reg(name, float(grid.min()))
+    return grid.reshape(np.shape(values))
+
+
+def check_size(name: str, value: object, *, or_zero: bool = False) -> float:
+    """A number > 0, or 0, whose powers and quotients are numbers too."""
+    number = check_number(name, value, **({"at_least": 0.0} if or_zero else {"above": 0.0}))
+    if not (SMALLEST <= number <= 1.0 / SMALLEST or number == 0.0):
+        wanted = f"a number from {SMALLEST:g} to {1.0 / SMALLEST:g}"
+        raise ValueError(f"{name}: expected {wanted}, found {number:g}")
+    return number
+
+
+def check_flag(name: str, value: object) -> bool:
+    """True or False, and nothing that only seems to be one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}: expected True or False, found {_described(value)}")
+    return bool(value)
+
+
+def check_kind(name: str, value: object, kind: type[A], how: str = "") -> A:
+    """`value` if it is of this class; `how` says where one comes from."""
+    if not isinstance(value, kind):
+        wanted = kind.__name__ + (f", {how}" if how else "")
+        raise TypeError(f"{name}: expected a {wanted}; found {_described(value)}")
+    return value
+
+
 def check_choice(name: str, value: object, choices: Sequence[str], also: str = "") -> str:
     """`value` if it is one of the names."""
     wanted = f"one of {', '.join(map(repr, choices))}" + (f" {also}" if also else "")
@@ -70,16 +117,14 @@ def check_choice(name: str, value: object, choices: Sequence[str], also: str = "
     return value
 
 
-def check_array(name: str, value: ArrayLike, ndim: int) -> NDArray[np.generic]:
-    """`value` as an array of real numbers with `ndim` axes; finiteness is not looked at."""
+def check_array(name: str, value: ArrayLike, ndim: int | None) -> NDArray[np.generic]:
+    """`value` as an array of real numbers with `ndim` axes, or any number of them if that is None.
+
+    Finiteness is not looked at.
+    """
     if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).any():
         raise ValueError(f"{name}: expected an array without masked entries")
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(
-            f"{name}: expected a {ndim}-D array of numbers, found rows of different lengths"
-        ) from None
+    array = _as_array(name, value)
     if array.dtype.kind == "O":  # say, a list holding numpy scalars and Python numbers
         try:
             array = array.astype(np.float64)
@@ -89,9 +134,41 @@ def check_array(name: str, value: ArrayLike, ndim: int) -> NDArray[np.generic]:
             ) from None
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected an array of numbers, found dtype {array.dtype}")
-    if array.ndim != ndim:
+    if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name}: expected a {ndim}-D array, found shape {array.shape}")
     return array
+
+
+def _as_array(name: str, value: ArrayLike) -> NDArray[np.generic]:
+    """`value` as NumPy has it, if it can be one array."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name}: expected an array of numbers, found rows of different lengths"
+        ) from None
+    except Exception as error:  # whatever a type of another library says to it
+        raise TypeError(
+            f"{name}: expected an array of numbers, found {type(value).__name__} ({error})"
+        ) from None
+
+
+def as_numbers(name: str, value: ArrayLike) -> NDArray[np.floating]:
+    """Finite numbers of any shape, a copy only where they are not floats already."""
+    found = _as_array(name, value)
+    return as_floats(name, found.reshape(-1), 1).reshape(found.shape)
+
+
+def together(**values: ArrayLike) -> list[Vector]:
+    """Finite numbers of shapes that go together, as float64 of one shape."""
+    found = [as_numbers(name, value).astype(np.float64) for name, value in values.items()]
+    try:
+        return list(np.broadcast_arrays(*found))
+    except ValueError:
+        shapes = " and ".join(str(array.shape) for array in found)
+        raise ValueError(
+            f"{', '.join(values)}: expected shapes that go together, found {shapes}"
+        ) from None
 
 
 def float_type(array: NDArray[np.generic]) -> DTypeLike:
@@ -107,13 +184,14 @@ def as_floats(
     With `rows`, the array of those rows, still with one copy at most.
     """
     array = check_array(name, value, ndim)
-    if rows is None:
-        floats: FloatArray = np.ascontiguousarray(array, float_type(array))
-    else:
-        floats = np.empty((rows.size, *array.shape[1:]), float_type(array))
-        for first in range(0, rows.size, ROWS_AT_ONCE):
-            block = slice(first, first + ROWS_AT_ONCE)
-            floats[block] = array[rows[block]]
+    with np.errstate(over="ignore"):  # a long double may be too large for a float64
+        if rows is None:
+            floats: FloatArray = np.ascontiguousarray(array, float_type(array))
+        else:
+            floats = np.empty((rows.size, *array.shape[1:]), float_type(array))
+            for first in range(0, rows.size, ROWS_AT_ONCE):
+                block = slice(first, first + ROWS_AT_ONCE)
+                floats[block] = array[rows[block]]
     check_finite(name, floats, rows)
     return read_only(floats)
 
@@ -126,18 +204,22 @@ def read_only(array: FloatArray) -> FloatArray:
 
 
 def check_finite(name: str, array: FloatArray, rows: NDArray[np.intp] | None = None) -> None:
-    """Raise at the first NaN or infinity, naming its place; `rows` says where rows came from."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum(dtype=np.float64)):  # one pass, no temporary
-            return
-    for first in range(0, len(array), ROWS_AT_ONCE):
-        wrong = np.argwhere(~np.isfinite(array[first : first + ROWS_AT_ONCE]))
-        if len(wrong):
-            row, *column = wrong[0].tolist()
-            found = array[(first + row, *column)]
-            origin = first + row if rows is None else rows[first + row]
-            place = f"row {origin}" + (f", column {column[0]}" if column else "")
-            raise ValueError(f"{name}: expected finite numbers, found {found} in {place}")
+    """Raise at the first NaN or infinity, or number too large to square, naming its place.
+
+    `rows` says where rows came from.
+    """
+    if is_finite(array):
+        return
+    for wanted in ("finite numbers", f"numbers of at most {LARGEST:g}"):
+        for first in range(0, len(array), ROWS_AT_ONCE):
+            part = array[first : first + ROWS_AT_ONCE]
+            right = np.isfinite(part) if wanted == "finite numbers" else np.abs(part) <= LARGEST
+            if not right.all():
+                row, *column = np.argwhere(~right)[0].tolist()
+                found = part[(row, *column)]
+                origin = first + row if rows is None else rows[first + row]
+                place = f"row {origin}" + (f", column {column[0]}" if column else "")
+                raise ValueError(f"{name}: expected {wanted}, found {found} in {place}")
 
 
 def check_task(X: ArrayLike, y: ArrayLike, where: str = "") -> tuple[FloatArray, FloatArray]:
@@ -232,5 +314,9 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def _described(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    return f"{type(value).__name__} {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -38,18 +38,25 @@ def source_digest(package: Path = PACKAGE, folders: tuple[str, ...] = ("",)) -> 
     return digest.hexdigest()
 
 
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+def _user_cache() -> list[Path]:
+    """Where this user's caches are; nowhere if there is no home, as in some containers."""
+    given = {"win32": "LOCALAPPDATA", "darwin": ""}.get(sys.platform, "XDG_CACHE_HOME")
+    if folder := os.environ.get(given):
+        return [Path(folder)]
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return []
+    inside = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+    return [home / inside]
 
 
 def find_cache_folder() -> Path | None:
     """The first writable of ``NUMBA_CACHE_DIR``, the package's own folder and the user's cache."""
     chosen = vars(numba.config)["CACHE_DIR"]
-    roots = [Path(chosen)] if chosen else [PACKAGE / "__pycache__", _user_cache() / "headstart"]
+    roots = [Path(chosen)] if chosen else [PACKAGE / "__pycache__"]
+    if not chosen:
+        roots += [cache / "headstart" for cache in _user_cache()]
     digest = source_digest(folders=HOLD_KERNELS)
     for root in roots:
         folder = root / f"kernels-{digest}"

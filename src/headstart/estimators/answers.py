@@ -12,13 +12,15 @@ from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from headstart._core.checks import FloatArray, Vector, read_only
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, Vector, as_floats, read_only
 from headstart.estimators.base_model import with_column
 from headstart.estimators.inputs import read_inputs, split_columns
 from headstart.estimators.learned import Learned
 from headstart.estimators.state import Stored
+from headstart.meta.prior.units import check_side
 from headstart.online import AnyStream, PriorStream, SparseStream, predictions
-from headstart.tasks import TaskSet
+from headstart.tasks import TaskSet, as_task_set
 from headstart.tasks.ids import Column, canonical, read_ids, warn_other_kinds
 
 Positions = NDArray[np.int64]
@@ -62,21 +64,25 @@ class Answers(Learned):
         """Linear predictions."""
         known, X, positions, side = query
         if isinstance(known, SparseStream):
-            return _finite(known.predicted(csr_array(X), positions))
+            return check_answer(known.predicted(csr_array(X), positions), "X, groups")
         weights, place = known.weights(positions)
-        out, start = np.empty(len(X), X.dtype), known.start.astype(X.dtype)
+        with quietly():
+            out, start = np.empty(len(X), X.dtype), known.start.astype(X.dtype)
         predictions(read_only(X), place, read_only(weights), read_only(start), out)
         if self.side is not None and (unknown := positions < 0).any():
             out[unknown] = self.prior_.predict(X[unknown], None if side is None else side[unknown])
-        return _finite(out)
+        return check_answer(out, "X, groups")
 
     def _variances(self, query: Query) -> Vector:
         """Variances of linear predictions; the noise of a label is not in them."""
         known = query.known
-        if isinstance(known, SparseStream):
-            return _finite(known.variance(csr_array(query.X), query.positions))
-        stream = known if isinstance(known, PriorStream) else self._prior_stream()
-        return _finite(stream.variance(query.X, query.positions))
+        with quietly():
+            if isinstance(known, SparseStream):
+                found = known.variance(csr_array(query.X), query.positions)
+            else:
+                stream = known if isinstance(known, PriorStream) else self._prior_stream()
+                found = stream.variance(query.X, query.positions)
+        return check_answer(found, "X, groups")
 
     def predict_one(self, x: Any, id: Hashable = None) -> Any:  # noqa: A002
         """What `predict` gives for one row; `x` and `id` as in `learn_one`."""
@@ -85,11 +91,12 @@ class Answers(Learned):
             return self._to_labels(self._predict_rows(query))[0]
         known, key = self._known, canonical(id)
         row = self._row(x, known.dtype)
-        if isinstance(known, PriorStream):
-            return self._label_of(known.predict_one(row, key))
-        weights, (place,) = known.weights(np.array(known.ids.find([key])))
-        own = known.start if place < 0 else weights[place]
-        return self._label_of(float(own[:-1] @ row) + float(own[-1]))
+        with quietly():
+            if isinstance(known, PriorStream):
+                return self._label_of(check_answer(known.predict_one(row, key), "x"))
+            weights, (place,) = known.weights(np.array(known.ids.find([key])))
+            own = known.start if place < 0 else weights[place]
+            return self._label_of(check_answer(float(own[:-1] @ row) + float(own[-1]), "x"))
 
     def _needs_table(self) -> bool:
         """Whether a single row is not enough: its other columns, or the base, want a table."""
@@ -98,10 +105,14 @@ class Answers(Learned):
     def _row(self, x: Any, dtype: DTypeLike) -> FloatArray:
         """The features of a row, in the type of the model's."""
         if isinstance(x, Mapping):
+            if not hasattr(self, "feature_names_in_"):
+                raise TypeError("x: expected an array, since fit had no names of columns")
             try:
                 x = [x[name] for name in self.feature_names_in_]
             except KeyError as error:
                 raise ValueError(f"x: there is no value for column {error}") from None
+        if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
+            x = as_floats("x", x, 1)
         row: FloatArray = np.asarray(x, dtype)
         if row.shape != (self.n_features_in_,):
             raise ValueError(f"x: expected {self.n_features_in_} numbers, found shape {row.shape}")
@@ -109,9 +120,14 @@ class Answers(Learned):
 
     def _as_table(self, x: Any) -> Any:
         """One row as a table, as `partial_fit` and `predict` take it."""
-        if isinstance(x, Mapping):
+        if not isinstance(x, Mapping):
+            return as_floats("x", x, 1)[None]
+        if not all(isinstance(name, str) for name in x):
+            raise TypeError(f"x: expected names of columns that are text, found {list(x)!r}")
+        try:
             return pa.table({name: [value] for name, value in x.items() if name != self.group})
-        return np.asarray(x)[None]
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise TypeError(f"x: expected numbers by the names of columns ({error})") from None
 
     def adapt_tasks(self, tasks: TaskSet, side: ArrayLike | None = None) -> FloatArray:
         """The weights `adapt` gives each of these tasks, the intercept last.
@@ -124,10 +140,16 @@ class Answers(Learned):
             What is known of each, if the model has `side`.
         """
         check_is_fitted(self)
-        known = None if side is None else np.asarray(side, np.float64)
-        stream = self.stream()
+        tasks, stream = as_task_set(tasks), self.stream()
+        if tasks.n_features != self.n_features_in_:
+            wanted = f"{self.n_features_in_} columns"
+            raise ValueError(f"tasks: expected {wanted}, found {tasks.n_features}")
+        stream.settings.loss.check_labels(tasks.y, tasks.place)
+        known = None if side is None else check_side(side, len(tasks))
         X = cast(FloatArray, tasks.inputs) if isinstance(stream, SparseStream) else tasks.X
-        return stream.adapted(self.with_base(X), tasks.y, tasks.offsets, known)
+        with quietly():
+            weights = stream.adapted(self.with_base(X), tasks.y, tasks.offsets, known)
+        return check_answer(weights, "tasks, side")
 
     def with_base(self, X: FloatArray) -> FloatArray:
         """Rows of features as the weights of tasks take them: with the base's column, if any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
-from headstart._core.checks import FloatArray, Vector, check_choice
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, Vector, as_labels, check_choice, check_flag
+from headstart.estimators.faults import check_scored
 from headstart.estimators.inputs import Labels, as_signs, read_classes, read_rows
 from headstart.inner import ALGORITHMS, INNER
 from headstart.losses import LOSSES, Logistic, Loss, get_loss
@@ -49,8 +51,7 @@ class Estimator(BaseEstimator):
     def _check_choices(self) -> None:
         check_choice("inner", self.inner, INNER)
         check_choice("predictor", self.predictor, list(PREDICTORS))
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept: expected True or False, found {self.fit_intercept!r}")
+        check_flag("fit_intercept", self.fit_intercept)
 
     def _weights(self, sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:
         """How often each row counts; None where all count once."""
@@ -97,7 +98,9 @@ class Regressor(RegressorMixin, Estimator):
         classes: ArrayLike | None = None,  # noqa: ARG002
     ) -> tuple[FloatArray, FloatArray]:
         inputs, labels = read_rows(self, X, y, reset=reset, numeric=True, sparse=self._has_prior())
-        return inputs, labels.astype(inputs.dtype, copy=False)
+        if labels.dtype == inputs.dtype:
+            return inputs, cast(FloatArray, labels)
+        return inputs, as_labels("y", labels, inputs.dtype)  # which may be too large for float32
 
     def _numbers(self, y: Labels) -> Vector:
         return np.asarray(y, np.float64)
@@ -112,7 +115,11 @@ class Regressor(RegressorMixin, Estimator):
         return tags
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
-        return r2_score(y, self._scores(X, groups), sample_weight=sample_weight)
+        scores = self._scores(X, groups)
+        check_scored(y, sample_weight, numeric=True)
+        with quietly():
+            found = r2_score(y, scores, sample_weight=sample_weight)
+        return check_answer(found, "y, sample_weight") if len(scores) > 1 else found
 
 
 class Classifier(ClassifierMixin, Estimator):
@@ -143,18 +150,25 @@ class Classifier(ClassifierMixin, Estimator):
         return self.classes_[(scores > 0.0).astype(np.int64)]
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
-        odds = np.exp(-np.abs(scores))
+        with quietly():
+            odds = np.exp(-np.abs(scores))
         likelier = 1.0 / (1.0 + odds)
         second = np.where(scores > 0.0, likelier, odds * likelier)
         return np.column_stack([1.0 - second, second])
 
     def _score(self, X: Any, y: ArrayLike, groups: Any, sample_weight: ArrayLike | None) -> float:
         labels = self._to_labels(self._scores(X, groups))
-        return accuracy_score(y, labels, sample_weight=sample_weight)
+        check_scored(y, sample_weight, numeric=False)
+        try:
+            found = accuracy_score(y, labels, sample_weight=sample_weight)
+        except TypeError as error:  # labels that cannot be compared with these
+            raise TypeError(f"y: expected the classes {self.classes_.tolist()} ({error})") from None
+        return check_answer(found, "sample_weight")
 
 
 def _is_stream(estimator: Estimator) -> bool:
-    inner = ALGORITHMS.get(estimator.inner)  # a wrong name is told of later
+    name = estimator.inner
+    inner = ALGORITHMS.get(name) if isinstance(name, str) else None  # what is wrong is told later
     if inner is None or not inner.exact or estimator._has_prior():
         return True
     raise AttributeError(

@@ -143,10 +143,13 @@ class MetaClassifier(Classifier, Meta):
 
     def _number_of(self, y: Any) -> float:
         first, second = self.classes_
-        if y == second:
-            return 1.0
-        if y == first:
-            return -1.0
+        for label, number in ((second, 1.0), (first, -1.0)):
+            try:
+                same = y == label
+            except (TypeError, ValueError):  # what cannot be compared with a label is none
+                same = False
+            if isinstance(same, bool | np.bool_) and same:
+                return number
         raise ValueError(f"y: expected one of {self.classes_.tolist()}, found {y!r}")
 
     def _label_of(self, score: float) -> Any:

@@ -173,11 +173,11 @@ def weights_after(start: Start, X: FloatArray, y: Labels, sizes: Counts) -> Floa
     start.stream.settings.loss.check_labels(labels)
     able = np.flatnonzero(sizes)
     if able.size == sizes.size > 0:
-        return _adapted(start, TaskSet(X, labels, np.append(0, np.cumsum(sizes)), able))
+        return _adapted(start, TaskSet.of(X, labels, np.append(0, np.cumsum(sizes)), able))
     weights: FloatArray = np.tile(start.weights(X.dtype), (sizes.size, 1))
     if able.size:
         offsets = np.append(0, np.cumsum(sizes[able]))
-        weights[able] = _adapted(start, TaskSet(X, labels, offsets, able))
+        weights[able] = _adapted(start, TaskSet.of(X, labels, offsets, able))
     return weights
 
 

@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from headstart._core.checks import Vector, first_row
+from headstart._core.answers import is_finite
+from headstart._core.checks import Vector, as_floats, as_numbers, check_finite, first_row
 from headstart.tasks.ids.canonical import canonical
 
 COMPLETE = frozenset({str, int, bool, bytes})  # types that have no missing value
 FILL_IN = "fill it in, or leave the row out"
+NUMPY_SAYS = (  # of what is no table at all
+    "could not convert", "float() argument", "setting an array element", "inhomogeneous",
+    "must be real", "not support", "truth value", "data type", "has no len", "Cannot",
+    "too large",
+)  # fmt: skip
 CONVERT = "turn the column into numbers, or leave it out"
 
 
@@ -28,19 +34,32 @@ def refuse_masked(name: str, values: Any) -> None:
         )
 
 
+def as_frame(X: Any, name: str = "X") -> nw.DataFrame[Any]:
+    """A data frame of any library, whose columns have different names."""
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(X, eager_only=True)
+        _ = frame.schema  # some tell of columns of one name only here
+    except nw.exceptions.NarwhalsError as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"{name}: expected columns of different names ({said})") from None
+    return frame
+
+
 def refuse_dates(X: Any) -> None:
     """Raise if a column has dates, times or durations, which some libraries turn into numbers."""
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "Mm":
             raise TypeError(f"X: expected numbers, found {X.dtype}; turn them into numbers first")
     elif nw.dependencies.is_into_dataframe(X):
-        for name, kind in nw.from_native(X, eager_only=True).schema.items():
+        for name, kind in as_frame(X).schema.items():
             if kind.is_temporal():
                 raise TypeError(f"X: column {name!r}: expected numbers, found {kind}; {CONVERT}")
 
 
 def refuse_missing(name: str, labels: Any) -> None:
     """Raise if a label is missing or infinite; wrong shapes are left to later checks."""
+    if nw.dependencies.is_into_dataframe(labels):
+        as_frame(labels, name)
     try:
         array: NDArray[Any] = np.asarray(labels)
     except ValueError:  # rows of different lengths
@@ -60,11 +79,20 @@ def refuse_missing(name: str, labels: Any) -> None:
             f"{name}: a value is missing in row {row}; leave the row out, or fill it in "
             "(Input contains NaN)"
         )
-    if array.dtype.kind == "f" and (row := first_row(np.isinf(array))) is not None:
+    if array.ndim and array.dtype.kind == "f" and (row := first_row(np.isinf(array))) is not None:
         raise ValueError(
             f"{name}: expected finite numbers, found {array[row]} in row {row}; leave the row out, "
             "or correct it (Input contains infinity)"
         )
+
+
+def check_scored(labels: Any, sample_weight: Any, *, numeric: bool) -> None:
+    """Raise if labels to score by, or their weights, are not what scikit-learn can look at."""
+    refuse_missing("y", labels)
+    if numeric:
+        as_numbers("y", labels)
+    if sample_weight is not None:
+        as_floats("sample_weight", sample_weight, 1)
 
 
 def _is_missing(item: object) -> bool:
@@ -82,11 +110,24 @@ def explain(X: Any, error: Exception) -> None:
         return
     for label, values in _columns(X):
         column_of_floats(f"X: column {label!r}", values)
+    if any(words in message for words in NUMPY_SAYS):
+        kind = type(error) if type(error) in (ValueError, TypeError) else ValueError
+        raise kind(
+            f"X: expected a table of numbers, found {type(X).__name__} ({message})"
+        ) from None
+
+
+def check_range(X: Any, inputs: Any) -> None:
+    """Raise if a number is too large to be squared, naming its column as X does."""
+    if issparse(inputs) or is_finite(inputs):
+        return
+    for j, (label, _) in enumerate(_columns(X)):
+        check_finite(f"X: column {label!r}", np.ascontiguousarray(inputs[:, j]))
 
 
 def _columns(X: Any) -> Iterator[tuple[str | int, Any]]:
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = as_frame(X)
         for name in frame.columns:
             yield name, frame[name].to_native()
         return

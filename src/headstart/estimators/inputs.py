@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
 import narwhals as nw
@@ -12,8 +12,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from headstart._core.checks import FloatArray, read_only
+from headstart._core.answers import is_finite
+from headstart._core.checks import FloatArray, check_finite, read_only
 from headstart.estimators.faults import (
+    as_frame,
+    check_range,
     column_of_floats,
     explain,
     refuse_dates,
@@ -44,6 +47,8 @@ def split_columns(
             f"groups: expected None, because the ids are taken from column {group!r} of X; "
             "give either groups or group"
         )
+    if side is not None and not isinstance(side, list | tuple):  # changed after fit, say
+        raise TypeError(f"side: expected a list of column names or numbers, found {side!r}")
     if (group is None and not side) or issparse(X):
         return X, groups, None
     table = _Table(X)
@@ -82,7 +87,7 @@ class _Table:
             self.take = lambda j: X[names[j]] if names.count(names[j]) == 1 else X.iloc[:, j]
             self._keep = lambda columns: X.take(columns, axis=1)
         elif nw.dependencies.is_into_dataframe(X):
-            frame = nw.from_native(X, eager_only=True)
+            frame = as_frame(X)
             names = self.names = frame.columns
             self.take = lambda j: frame[names[j]].to_native()
             self._keep = lambda columns: frame.select([names[j] for j in columns]).to_native()
@@ -103,12 +108,16 @@ class _Table:
 
     def find(self, argument: str, column: Any, required: bool) -> int | None:
         """Number of a column that was asked for by number or name, None if it is not there."""
-        if isinstance(column, int | np.integer):
+        if isinstance(column, int | np.integer) and not isinstance(column, bool):
             if -self._count <= column < self._count:
                 return int(column) % self._count
+            wanted = f"a column's number from 0 to {self._count - 1}"
             raise ValueError(
-                f"{argument}: X of shape {self._X.shape} has no column number {column}"
+                f"{argument}: expected {wanted if self._count > 0 else 'X to be a table'}, found "
+                f"{column}; X has shape {self._X.shape}"
             )
+        if not isinstance(column, Hashable):
+            raise TypeError(f"{argument}: expected a column's name or number, found {column!r}")
         if self.names is None:
             raise TypeError(
                 f"{argument}: column {column!r} can be found in a data frame only, and X is of "
@@ -141,9 +150,10 @@ def read_inputs(estimator: Any, X: Any, *, sparse: bool = False) -> FloatArray:
         accepted = {"accept_sparse": "csr" if sparse else False, "dtype": FLOATS, "order": "C"}
         try:
             inputs = validate_data(estimator, X, reset=False, **accepted)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             explain(X, error)
             raise
+        check_range(X, inputs)
     return cast(FloatArray, as_sparse("X", csr_array(inputs))) if sparse else read_only(inputs)
 
 
@@ -164,11 +174,14 @@ def read_rows(
         try:
             accepted = {"accept_sparse": "csr" if sparse else False, "dtype": FLOATS, "order": "C"}
             inputs, labels = validate_data(estimator, X, y, reset=reset, **accepted)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             explain(X, error)
             raise
+        check_range(X, inputs)
         if numeric and labels.dtype.kind not in "fiub":
             labels = column_of_floats("y", labels)
+        if numeric and labels.dtype.kind == "f":
+            check_finite("y", labels)
     if issparse(inputs):
         return cast(FloatArray, as_sparse("X", inputs)), labels
     return read_only(inputs), labels
@@ -197,8 +210,7 @@ def _plain_inputs(estimator: Any, X: Any) -> FloatArray | None:
     if len(array) == 0 or array.shape[1] != estimator.n_features_in_:
         return None
     floats = np.ascontiguousarray(array, array.dtype if array.dtype in FLOATS else np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return floats if np.isfinite(floats.sum(dtype=np.float64)) else None
+    return floats if is_finite(floats) else None
 
 
 def _plain_labels(y: Any, rows: int, numeric: bool) -> Labels | None:
@@ -212,18 +224,21 @@ def _plain_labels(y: Any, rows: int, numeric: bool) -> Labels | None:
     if array.shape != (rows,) or array.dtype.kind not in ("iubf" if numeric else "iubfU"):
         return None
     if array.dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return array if np.isfinite(array.sum()) else None
+        return array if is_finite(array) else None
     return array
 
 
 def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
     """The two values labels may have, sorted."""
     refuse_missing("y", y)
-    check_classification_targets(y)
     if classes is not None:
         refuse_missing("classes", classes)
-    found = np.unique(np.asarray(y if classes is None else classes))
+    try:
+        check_classification_targets(y)
+        found = np.unique(y if classes is None else _labels("classes", classes))
+    except TypeError as error:  # of kinds that have no order
+        name = "y" if classes is None else "classes"
+        raise TypeError(f"{name}: expected two labels of one kind ({error})") from None
     if found.size > 2:
         raise ValueError(
             "Only binary classification is supported. "
@@ -237,6 +252,14 @@ def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
             + ("; a stream needs classes= at its first rows" if classes is None else "")
         )
     return found
+
+
+def _labels(name: str, values: ArrayLike) -> Labels:
+    """Labels as an array, if they can be one."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name}: expected two labels, found {values!r}") from None
 
 
 def as_signs(y: Labels, classes: Labels) -> NDArray[np.float64]:

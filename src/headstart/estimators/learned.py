@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, check_count
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
@@ -126,7 +127,7 @@ class Learned(Estimator):
         rows : about how many rows of an entity weigh as much as the shared effect does: where
             many, entities are alike in it; 0.1 means that a first row already decides
         """
-        prior = self.prior_
+        prior, side = self.prior_, getattr(self.stream().settings, "side", ())  # as it was in fit
         G = prior.side_effects
         names = [*self._names(), "(intercept)"]
         table: dict[str, Any] = {
@@ -135,7 +136,7 @@ class Learned(Estimator):
             "differs": np.sqrt(prior.variances),
             "rows": prior.worth,
         }
-        for name, effects in zip(self.side or (), (G if G is not None else np.empty((0, 0))).T,
+        for name, effects in zip(side, (G if G is not None else np.empty((0, 0))).T,
                                  strict=False):  # fmt: skip
             table[f"per {name}"] = effects
         try:
@@ -157,11 +158,12 @@ class Learned(Estimator):
             raise KeyError(f"{key!r} is no known id; unknown ones start from bias_, see adapt")
         weights, (place,) = self._known.weights(np.array([position]))
         own: FloatArray = weights[place].copy()
-        return own
+        return check_answer(own, "X, y, reg")
 
     def _start(self) -> FloatArray:
         check_is_fitted(self)
-        return self._known.start.astype(self._known.dtype)
+        with quietly():
+            return check_answer(self._known.start.astype(self._known.dtype), "X, y, reg")
 
     def _prior_stream(self) -> PriorStream:
         stream = self.stream()
@@ -179,13 +181,13 @@ class Learned(Estimator):
 
     def settings(self) -> PriorSettings | Settings:
         """The parameters, checked, as a stream takes them; of many single rows checked once."""
-        side = self.side if self.side is None or isinstance(self.side, str) else tuple(self.side)
+        side = tuple(self.side) if isinstance(self.side, list) else self.side
         now = (
             self.loss, self.metric, self.reg, self.step, self.inner, self.predictor, side,
             self.task_size, self.fit_intercept, self.base,
         )  # fmt: skip
         before, settings = getattr(self, "_checked", (None, None))
-        if settings is None or before != now:
+        if settings is None or not _same(before, now):
             self._check_choices()
             settings = check_parameters(self, self._loss())
             if self.base is not None:
@@ -287,3 +289,11 @@ class Learned(Estimator):
             model.base_ = from_bytes(saved.base(), folder, binary=binary, trusted=trusted)
             model.base = clone(model.base_)
         return model
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether parameters are the same; what cannot be compared is not."""
+    try:
+        return bool(before == now)
+    except (TypeError, ValueError):  # an array, say
+        return False

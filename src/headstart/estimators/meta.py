@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from headstart._core.answers import LARGEST, is_finite
 from headstart._core.checks import FloatArray, check_generator, check_jobs, read_only
 from headstart.estimators.answers import Answers
 from headstart.estimators.base import only_priors, only_streams
@@ -175,6 +176,8 @@ class Meta(Answers):
         callback : function of a `Progress`, optional
             Called after every chunk with the rows and tasks of the whole stream so far.
         """
+        if not isinstance(chunks, Iterable):
+            raise TypeError(f"chunks: expected an iterable, found {type(chunks).__name__}")
         for number, chunk in enumerate(chunks):
             if not isinstance(chunk, tuple | list) or not 2 <= len(chunk) <= 3:
                 raise TypeError(
@@ -187,6 +190,7 @@ class Meta(Answers):
                 callback(Progress(stream.n_rows, stream.n_tasks))
         return self.finish()
 
+    @only_streams
     def learn_one(self, x: Any, y: Any, id: Hashable) -> None:  # noqa: A002
         """Go on with one row: the same as `partial_fit` of it, in a few microseconds.
 
@@ -211,8 +215,11 @@ class Meta(Answers):
             self._go_on(self._as_table(x), np.array([y]), [id], ids_inside=False)
             return
         row, label = self._row(x, known.dtype), self._number_of(y)
-        if not np.isfinite(row.sum() + label):
-            raise ValueError("x: expected finite numbers, found NaN or infinity in x or y")
+        if not (is_finite(row) and abs(label) <= LARGEST):
+            raise ValueError(
+                f"x, y: expected finite numbers of at most {LARGEST:g}, found {row.tolist()} and "
+                f"{label:g}"
+            )
         known.take_one(row, label, key)
 
     @only_priors

@@ -10,6 +10,8 @@ from headstart.losses import Loss
 from headstart.meta.prior import METRICS
 from headstart.online import PriorSettings, Settings
 
+MOST_ROWS = 2**62  # of a task
+
 
 class MetaParameters(Protocol):
     """An estimator of many tasks; its parameters are attributes, as scikit-learn wants them."""
@@ -33,8 +35,11 @@ def learns_prior(reg: float | str) -> bool:
 def check_parameters(model: MetaParameters, loss: Loss) -> PriorSettings | Settings:
     """What a stream needs of the parameters; those that do not apply are checked too."""
     check_choice("metric", model.metric, ["auto", *METRICS])
-    size = None if model.task_size is None else check_count("task_size", model.task_size)
-    step = None if model.step == "auto" else _number("step", model.step, at_least=0.0)
+    size = None
+    if model.task_size is not None:
+        size = check_count("task_size", model.task_size, at_most=MOST_ROWS)
+    automatic = isinstance(model.step, str) and model.step == "auto"
+    step = None if automatic else _number("step", model.step, at_least=0.0)
     side = _columns("side", model.side)
     intercept = bool(model.fit_intercept)
     if learns_prior(model.reg):
@@ -66,7 +71,7 @@ def check_unchanged(begun: PriorSettings | Settings, now: PriorSettings | Settin
 def _columns(name: str, columns: Sequence[str | int] | None) -> tuple[str | int, ...]:
     if columns is None:
         return ()
-    if isinstance(columns, str | int) or not all(isinstance(c, str | int) for c in columns):
+    if not isinstance(columns, list | tuple) or not all(isinstance(c, str | int) for c in columns):
         raise TypeError(f"{name}: expected a list of column names or numbers, found {columns!r}")
     if len(set(columns)) != len(columns) or not columns:
         raise ValueError(f"{name}: expected different columns, found {columns!r}")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from headstart._core.checks import FloatArray
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, as_floats, check_flag
 from headstart.estimators.base import Regressor, only_priors, only_streams
 from headstart.estimators.meta import Meta
 from headstart.estimators.task_regressor import TaskRegressor
@@ -192,7 +193,7 @@ class MetaRegressor(Regressor, Meta):
             Also give the standard deviation of a label of each row: what is not known of the
             entity's weights, and the noise. Needs a learned prior.
         """
-        if not return_std:
+        if not check_flag("return_std", return_std):
             return self._scores(X, groups)
         return self._with_std(X, groups)
 
@@ -204,7 +205,8 @@ class MetaRegressor(Regressor, Meta):
         query = self._query(X, groups)
         mean = self._predict_rows(query)
         variance = self._variances(query) + prior.loss.noise_variance(prior.noise)
-        return mean, np.sqrt(variance).astype(mean.dtype)
+        with quietly():
+            return mean, check_answer(np.sqrt(variance).astype(mean.dtype), "X, groups")
 
     @only_priors
     def predict_interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> FloatArray:
@@ -234,7 +236,7 @@ class MetaRegressor(Regressor, Meta):
         return TaskRegressor(**settings).fit(rows, y, sample_weight).beside(self.group, self.side)
 
     def _number_of(self, y: Any) -> float:
-        return float(y)
+        return y if type(y) is float else float(as_floats("y", [y], 1)[0])
 
     def _label_of(self, score: float) -> float:
         return score

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, check_bias, check_number, read_only
 from headstart.estimators.base import Estimator
 from headstart.estimators.base_model import check_base, with_column
@@ -115,7 +116,7 @@ class Task(Estimator):
             raise TypeError(f"prior: expected a Prior or None, found {type(self.prior).__name__}")
         loss = self._loss()
         if self.prior is None:
-            loss.regularised(check_number("reg", self.reg, above=0.0), self.inner)
+            loss.regularised(self.reg, self.inner)
         elif self.bias is not None:
             raise ValueError("bias: expected None with a prior, which has one")
         if self.base is not None:
@@ -137,7 +138,9 @@ class Task(Estimator):
     def _know(self, posterior: Known, inputs: FloatArray) -> Self:
         self._posterior = posterior
         d = inputs.shape[1]
-        self.coef_ = posterior.weights[:d].astype(inputs.dtype)
+        with quietly():
+            coef = check_answer(posterior.weights[:d].astype(inputs.dtype), "X, y, prior")
+        self.coef_ = coef
         self.intercept_ = float(posterior.weights[d]) if self.fit_intercept else 0.0
         return self
 
@@ -154,6 +157,7 @@ class Task(Estimator):
         return OneTask(settings, self._start(), inputs.dtype)
 
     def _take(self, weights: FloatArray) -> Self:
+        check_answer(weights, "X, y, bias, intercept, reg, intercept_scaling")
         self.coef_, self.intercept_ = weights[:-1], float(weights[-1])
         return self
 
@@ -168,14 +172,16 @@ class Task(Estimator):
     def _scores(self, X: Any, groups: Any = None) -> FloatArray:  # noqa: ARG002
         check_is_fitted(self)
         inputs = self._inputs(X)
-        if is_sparse(inputs):
-            return np.asarray(inputs @ self.coef_ + self.intercept_, self.coef_.dtype)
-        weights = np.append(self.coef_, self.intercept_).astype(self.coef_.dtype)
+        with quietly():
+            if is_sparse(inputs):
+                found = np.asarray(inputs @ self.coef_ + self.intercept_, self.coef_.dtype)
+                return check_answer(found, "X")
+            weights = np.append(self.coef_, self.intercept_).astype(self.coef_.dtype)
         out = np.empty(len(inputs), inputs.dtype)
         # To the kernel of many entities, all rows are of none: they get its start, our weights.
         unknown, none = np.full(len(inputs), -1), np.empty((0, weights.size), weights.dtype)
         predictions(inputs, unknown, read_only(none), read_only(weights), out)
-        return out
+        return check_answer(out, "X")
 
 
 def _used(

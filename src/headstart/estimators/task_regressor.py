@@ -7,7 +7,8 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headstart._core.checks import FloatArray
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, check_flag
 from headstart.estimators.base import Regressor, only_priors, only_streams
 from headstart.estimators.task import Task
 from headstart.losses import Loss
@@ -108,7 +109,7 @@ class TaskRegressor(Regressor, Task):
         self, X: Any, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Predictions for the rows of X, with `return_std` also the labels' standard deviations."""
-        if not return_std:
+        if not check_flag("return_std", return_std):
             return self._scores(X)
         return self._with_std(X)
 
@@ -117,7 +118,8 @@ class TaskRegressor(Regressor, Task):
             raise ValueError("return_std: standard deviations need a prior")
         scores = self._scores(X)
         variance = self._posterior.variance(self._inputs(X))
-        return scores, np.sqrt(variance).astype(scores.dtype)
+        with quietly():
+            return scores, check_answer(np.sqrt(variance).astype(scores.dtype), "X")
 
     @only_priors
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -82,7 +82,11 @@ def few_shot_curve(
     >>> few_shot_curve(MetaRegressor(), X, y, ids, shots=[0, 8])
     FewShotCurve(100 tasks; 0: 0.686 ± 0.065, 8: 0.279 ± 0.02)
     """
+    if not isinstance(shots, Iterable) or isinstance(shots, str | bytes):
+        raise TypeError(f"shots: expected a list of numbers of rows, found {shots!r}")
     counts = tuple(sorted({check_count("shots", k, at_least=0) for k in shots}))
+    if not counts:
+        raise ValueError("shots: expected at least one number of rows, found none")
     way = "adapt" if how is None else check_choice("how", how, list(WAYS))
     if way == "adapt" and not isinstance(estimator, Meta):
         raise TypeError(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._core.checks import Vector
+from headstart._core.checks import Vector, as_floats
 from headstart.estimators.inputs import Labels, as_signs, read_classes, split_columns
 from headstart.evaluation.curve import FewShotCurve
 from headstart.tasks import TaskSet
@@ -59,7 +59,7 @@ def read_tasks(
     labels = np.asarray(y)
     classes = read_classes(labels) if binary else np.empty(0)
     numbers = as_signs(labels, classes) if binary else labels
-    return TaskSet.from_arrays(np.asarray(table, np.float64), numbers, ids), classes
+    return TaskSet.from_arrays(as_floats("X", table, 2).astype(np.float64), numbers, ids), classes
 
 
 def held_out_curve(
@@ -85,7 +85,7 @@ def held_out_curve(
 def _shuffled(tasks: TaskSet, rng: np.random.Generator) -> TaskSet:
     owner = np.repeat(np.arange(len(tasks)), tasks.sizes)
     order = np.lexsort([rng.random(owner.size), owner])
-    return TaskSet(tasks.X[order], tasks.y[order], tasks.offsets, tasks.ids)
+    return TaskSet.of(tasks.X[order], tasks.y[order], tasks.offsets, tasks.ids)
 
 
 def _deal(

@@ -104,7 +104,7 @@ def _solve(fold: Fold, k: int, loss: str, regs: Vector) -> tuple[float, Vector]:
 def _with_constant(tasks: TaskSet, constant: float, middle: float) -> TaskSet:
     """The tasks with a constant column, whose weight is the level, and labels from `middle`."""
     wide = np.column_stack([tasks.X, np.full(len(tasks.X), constant)])
-    return TaskSet(wide, tasks.y - middle, tasks.offsets, tasks.ids)
+    return TaskSet.of(wide, tasks.y - middle, tasks.offsets, tasks.ids)
 
 
 def predict_rows(W: FloatArray, tasks: TaskSet) -> Vector:

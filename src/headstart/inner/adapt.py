@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headstart._core.answers import check_answer
 from headstart._core.checks import FloatArray, Vector, check_bias, check_choice, check_jobs
 from headstart._core.jit import kernel, run_blocks
 from headstart.inner.algorithm import Visit, get_inner
@@ -56,7 +57,7 @@ def task_weights(
     check_choice("order", order, ORDERS)
     h = check_bias("bias", bias, task_set.n_features)
     visit = Visit(predictor, order, random_state, check_jobs(n_jobs))
-    return algorithm.weights(task_set, h, objective, visit)
+    return check_answer(algorithm.weights(task_set, h, objective, visit), "tasks, bias, reg")
 
 
 @kernel
@@ -116,4 +117,5 @@ def evaluate_bias(
     chosen = get_loss(loss)
     chosen.check_labels(test.y, test.place)
     W = task_weights(train, bias, reg, loss, inner, predictor, order, random_state, n_jobs)
-    return query_losses(test, chosen.form, W, check_jobs(n_jobs))
+    losses = query_losses(test, chosen.form, W, check_jobs(n_jobs))
+    return check_answer(losses, "shots, queries, bias, reg")

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from headstart._core.checks import check_number, first_row
+from headstart._core.answers import check_answer
+from headstart._core.checks import as_numbers, check_reg, first_row, together
 from headstart.losses.form import OWN, PARTS, SQUARED, Form, Objective
 from headstart.losses.many import map_part, quadratics
 from headstart.losses.own import table_of
@@ -94,7 +95,7 @@ class Loss:
     def regularised(self, reg: object, inner: str = "sgd") -> Objective:
         """The objective with `reg`, a number > 0, for the within-task algorithm `inner`."""
         self.check_inner(inner)
-        return Objective(check_number("reg", reg, above=0.0), self.form)
+        return Objective(check_reg("reg", reg), self.form)
 
     def check_inner(self, inner: str) -> None:
         """Raise if a within-task algorithm cannot do with this loss."""
@@ -125,7 +126,7 @@ class Loss:
 
     def value(self, prediction: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
         """``l(prediction, target)``, elementwise."""
-        return self._apply("phi", prediction, target)
+        return check_answer(self._apply("phi", prediction, target), "prediction, target")
 
     def subgradient(self, prediction: ArrayLike, target: ArrayLike) -> NDArray[np.float64]:
         """The chosen element of the subdifferential in the prediction: 0 at kinks."""
@@ -136,14 +137,16 @@ class Loss:
 
         A point that misses the domain by the rounding of its own float type counts as its end.
         """
-        rounding = np.finfo(np.float32 if np.asarray(dual).dtype == np.float32 else np.float64)
-        return self._apply("star", dual, target, 4.0 * float(rounding.eps))
+        u = as_numbers("dual", dual)
+        rounding = np.finfo(np.float32 if u.dtype == np.float32 else np.float64)
+        return self._apply("star", u, target, 4.0 * float(rounding.eps), "dual")
 
     def prox_conjugate(
         self, point: ArrayLike, target: ArrayLike, eta: float = 1.0
     ) -> NDArray[np.float64]:
         """``argmin_u eta l*(u) + (u - point)^2 / 2``, elementwise, for ``eta > 0``."""
-        return self._apply("prox", point, target, check_number("eta", eta, above=0.0))
+        found = self._apply("prox", point, target, check_reg("eta", eta), "point")
+        return check_answer(found, "point, target, eta")
 
     def quadratic_form(
         self, mean: ArrayLike, variance: ArrayLike, target: ArrayLike
@@ -165,11 +168,13 @@ class Loss:
         0.5 0.0 1.0
         """
         self.check_inner("posterior")
-        points = np.broadcast_arrays(*(np.asarray(v, float) for v in (mean, variance, target)))
+        points = together(mean=mean, variance=variance, target=target)
+        if np.any(points[1] < 0.0):
+            raise ValueError(f"variance: expected numbers >= 0, found {points[1].min():g}")
         m, v, y = (p.ravel() for p in points)
         self.check_labels(y)
         omega, t, c = (row.reshape(points[0].shape) for row in quadratics(self.form, m, v, y))
-        return omega, t, c
+        return check_answer((omega, t, c), "mean, variance, target")
 
     def fit_noise(self, mean_loss: float) -> float:
         r"""The noise b under which rows would have this mean loss.
@@ -190,7 +195,7 @@ class Loss:
 
     def mean_loss(self, noise: float) -> float:
         """The expected loss of residuals that have the density ``exp(-phi / noise) / Z``."""
-        return self._moment(noise, lambda r: self.value(r, 0.0))
+        return self._moment(noise, self._values)
 
     def log_normaliser(self, noise: float) -> float:
         """``log Z``, Z being the integral of ``exp(-phi / noise)``."""
@@ -211,14 +216,25 @@ class Loss:
             )
 
     def _apply(
-        self, part: str, points: ArrayLike, labels: ArrayLike, extra: float = 0.0
+        self,
+        part: str,
+        points: ArrayLike,
+        labels: ArrayLike,
+        extra: float = 0.0,
+        name: str = "prediction",
     ) -> NDArray[np.float64]:
         if not hasattr(type(self), part):
             raise ValueError(f"loss: the {self.name} loss does not have the part {part!r}")
-        p, y = np.broadcast_arrays(np.asarray(points, float), np.asarray(labels, float))
+        p, y = together(**{name: points, "target": labels})
         self.check_labels(y.ravel())
         out = map_part(list(PARTS).index(part), self.form, p.ravel(), y.ravel(), extra)
         return out.reshape(p.shape)
+
+    def _values(self, r: Points) -> Points:
+        """The losses of residuals, which may be infinite."""
+        zeros = np.zeros(r.size)
+        out = map_part(list(PARTS).index("phi"), self.form, r.ravel(), zeros, 0.0)
+        return np.asarray(out.reshape(r.shape))
 
     def _integral(self, noise: float, function: Callable[[Points], Points]) -> float:
         """Of ``function(r) exp(-phi(r) / noise)``: Gauss-Legendre on intervals halving toward 0.
@@ -228,7 +244,7 @@ class Loss:
         """
         total = 0.0
         for end in (noise, -noise):
-            while self.value(end, 0.0) < 40.0 * noise and abs(end) < 1e300:
+            while self._values(np.array([end]))[0] < 40.0 * noise and abs(end) < 1e300:
                 end *= 2.0
             cuts = np.append(0.0, end * 0.5 ** np.arange(16, -1, -1))
             half = np.diff(cuts)[:, None] / 2.0
@@ -237,7 +253,7 @@ class Loss:
         return total
 
     def _density(self, r: Points, noise: float) -> Points:
-        return np.asarray(np.exp(-self.value(r, 0.0) / noise))
+        return np.asarray(np.exp(-self._values(r) / noise))
 
     def _moment(self, noise: float, function: Callable[[Points], Points]) -> float:
         return self._integral(noise, function) / self._integral(noise, np.ones_like)

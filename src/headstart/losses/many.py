@@ -90,7 +90,8 @@ def sum_losses(form: Form, Z: Matrix, y: FloatArray, begin: int, n: int, out: Ve
 def _fill_slopes(form: Form, z: Vector, label: float, U: Matrix, k: int) -> None:
     sign = sign_of(form, label)
     for q in range(z.size):
-        U[k, q] = sign * slope(form, score(form, z[q], label))
+        s = score(form, z[q], label)
+        U[k, q] = sign * slope(form, s) + 0.0 * s  # NaN where s is beyond all numbers
 
 
 @kernel

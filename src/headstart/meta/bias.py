@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
@@ -37,6 +38,7 @@ from headstart.meta.minibatch import take_rounds
 from headstart.meta.step import Iterates, close_total, open_total, step_along
 from headstart.tasks import Rows, Tasks, TaskSet, TaskStream, as_task_set
 
+MOST_COLUMNS = 1 << 30  # 8 GiB for a bias; columns of sparse rows are 32-bit numbers
 TASKS_A_CALL = 1 << 16  # then back to Python, where an interrupt can be noticed
 
 
@@ -81,8 +83,10 @@ class BiasState(NamedTuple):
 
 def start_bias(n_features: int, initial: ArrayLike | None = None) -> BiasState:
     """The state before the first task, with ``h_1 = initial`` or 0."""
-    d = check_count("n_features", n_features)
-    h = np.zeros(d) if initial is None else check_bias("initial", initial, d)
+    d = check_count("n_features", n_features, at_most=MOST_COLUMNS)
+    if initial is None:
+        return BiasState(np.zeros(d), np.zeros(d), 0)  # which take no memory until they are used
+    h = check_bias("initial", initial, d)
     return BiasState(h, h.copy(), 0)
 
 
@@ -283,8 +287,7 @@ def learn_bias(
     if keep_path:
         path[0] = state.last
     state = descent.advance(state, task_set, path)
-    bias, last = state.bias.astype(dtype), state.last.astype(dtype)
-    return BiasResult(bias, last, path if keep_path else None)
+    return _result(state, dtype, path if keep_path else None)
 
 
 def _learn_stream(
@@ -297,4 +300,10 @@ def _learn_stream(
     no_path = np.empty((0, tasks.n_features))
     for batch in tasks.task_sets(descent.batch_size, reuse=True):
         state, dtype = descent.advance(state, batch, no_path), batch.dtype
-    return BiasResult(state.bias.astype(dtype), state.last.astype(dtype), path=None)
+    return _result(state, dtype, None)
+
+
+def _result(state: BiasState, dtype: DTypeLike | None, path: FloatArray | None) -> BiasResult:
+    with quietly():
+        found = BiasResult(state.bias.astype(dtype), state.last.astype(dtype), path)
+    return check_answer(found, "tasks, reg, step, initial")

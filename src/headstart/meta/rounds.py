@@ -77,7 +77,7 @@ class Loading(NamedTuple):
         offsets = np.cumsum([0, *(size for part in parts for size in part.sizes)])
         ids = np.concatenate([part.ids for part in parts]) if parts else np.empty(0)
         X = np.concatenate([part.X for part in parts])
-        return TaskSet(X, np.concatenate([part.y for part in parts]), offsets, ids)
+        return TaskSet.of(X, np.concatenate([part.y for part in parts]), offsets, ids)
 
     def _tasks(self, block: Block) -> TaskSet:
         if block.missing.any() or block.unlabelled.any():
@@ -90,7 +90,7 @@ class Loading(NamedTuple):
         X = self.with_constant(block.X)
         labels = (np.asarray(y, np.float64) - self.offset).astype(X.dtype)
         cuts = np.append(block.starts, len(y)).astype(np.int64)
-        return TaskSet(X, labels, cuts, as_ids(block.ids))
+        return TaskSet.of(X, labels, cuts, as_ids(block.ids))
 
     def with_constant(self, X: FloatArray) -> FloatArray:
         """A copy of inputs with the constant column, if there is one."""

@@ -125,7 +125,7 @@ class BiasStream(Stream):
         """Weights of new tasks from the bias as it is now, shape (tasks, d + 1)."""
         count = len(offsets) - 1
         if self.settings.exact:
-            return self._solved(TaskSet(X, y, offsets, np.arange(count)), n_jobs=1)
+            return self._solved(TaskSet.of(X, y, offsets, np.arange(count)), n_jobs=1)
         new = Entities.room(self.n_features + 1, X.dtype, count)
         entity = np.repeat(np.arange(count), np.diff(offsets))
         return self._trained(X, y, entity, new, n_jobs=1).weights
@@ -231,7 +231,7 @@ class BiasStream(Stream):
     ) -> None:
         tally, cuts = self._bias.tally, task_cuts(entity)
         tally["rows"], tally["squares"] = len(y), np.einsum("id,id->", X, X, dtype=np.float64)
-        tasks = TaskSet(X, y, cuts, np.arange(len(cuts) - 1))
+        tasks = TaskSet.of(X, y, cuts, np.arange(len(cuts) - 1))
         column = Constant.of(begin_now(self._bias, self._rules)[1])
         learn_exactly(self._bias, self._rules, self.settings.algorithm, tasks, column)
         self._publish()

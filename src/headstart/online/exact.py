@@ -67,7 +67,7 @@ def solve_exactly(
 
 def widened(tasks: TaskSet, column: Constant) -> TaskSet:
     """The tasks with the constant column."""
-    return TaskSet(column.rows(tasks.X), tasks.y, tasks.offsets, tasks.ids)
+    return TaskSet.of(column.rows(tasks.X), tasks.y, tasks.offsets, tasks.ids)
 
 
 def _first_rows(tasks: TaskSet, task_size: int) -> TaskSet:
@@ -76,4 +76,4 @@ def _first_rows(tasks: TaskSet, task_size: int) -> TaskSet:
         return tasks
     within = np.arange(len(tasks.y)) - np.repeat(tasks.offsets[:-1], tasks.sizes)
     offsets = np.append(0, np.cumsum(np.minimum(tasks.sizes, task_size)))
-    return TaskSet(tasks.X[within < task_size], tasks.y[within < task_size], offsets, tasks.ids)
+    return TaskSet.of(tasks.X[within < task_size], tasks.y[within < task_size], offsets, tasks.ids)

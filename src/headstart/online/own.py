@@ -182,7 +182,7 @@ class OwnWeights(Doubling):
         self, X: FloatArray, y: FloatArray, offsets: Positions, side: Matrix | None = None
     ) -> FloatArray:
         """Weights of new tasks, shape (tasks, d + 1)."""
-        tasks = TaskSet(X, y, offsets, np.arange(len(offsets) - 1))
+        tasks = TaskSet.of(X, y, offsets, np.arange(len(offsets) - 1))
         return self._padded(self.prior.posteriors(tasks, side).weights)
 
 

@@ -162,7 +162,7 @@ class SparseStream(Doubling):
         side: NDArray[np.float64] | None = None,  # noqa: ARG002
     ) -> FloatArray:
         """Weights of new tasks, shape (tasks, d + 1)."""
-        tasks = TaskSet(csr_array(X), y, offsets, np.arange(len(offsets) - 1))
+        tasks = TaskSet.of(csr_array(X), y, offsets, np.arange(len(offsets) - 1))
         found = self.prior.posteriors(tasks).weights
         if self.settings.fit_intercept:
             return found

@@ -186,4 +186,4 @@ def as_task_set(block: Block) -> TaskSet:
     """The runs as tasks."""
     offsets = np.append(block.starts, len(block.y)).astype(np.int64)
     labels = np.asarray(block.y, block.X.dtype)
-    return TaskSet(block.X, labels, offsets, as_ids(block.ids))
+    return TaskSet.of(block.X, labels, offsets, as_ids(block.ids))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.answers import quietly
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel, run_blocks
 from headstart.inner import Inner
@@ -204,5 +205,5 @@ def mean_losses(
     run_blocks(work, len(out), n_jobs)
     if examiner.exact:
         unsolved.add(gaps, candidates.targets)
-    with np.errstate(over="ignore"):
+    with quietly():
         return np.asarray(out.mean(axis=0), np.float64)

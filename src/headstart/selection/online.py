@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from headstart._core.answers import quietly
 from headstart._core.checks import (
     Vector,
-    as_floats,
     check_bias,
     check_choice,
     check_count,
     check_generator,
     check_jobs,
+    check_regs,
 )
 from headstart.inner import Inner, get_inner
 from headstart.inner.adapt import query_losses
@@ -140,7 +141,7 @@ def select_online(
     rows, drawn = tasks.rows(), np.empty((0, m), np.int64)
     seen = [t for t in range(T + 1) if t % apart == 0 or t == T]
     validation, best, biases, tested = [], [], [], []
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+    with threadpool_limits(1, user_api="blas"), quietly():
         for t in range(T + 1):
             if t > 0:
                 now = Candidates(H, lams, gammas, chosen.form)
@@ -204,7 +205,7 @@ def select_reg(
     H = np.repeat(h[:, None], lams.size, axis=1)
     candidates = Candidates(H, lams, np.zeros_like(lams), chosen.form)
     duals, unsolved = np.zeros((lams.size, len(trial[0].X))), Unsolved()
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), quietly():
         losses = mean_losses(trial, candidates, examiner, duals, unsolved, jobs)
         reg = float(lams[_best(losses, "regs", "larger regs")])
         tested = _mean_loss(final, h, Objective(reg, chosen.form), examiner, unsolved)
@@ -232,13 +233,19 @@ def _mean_loss(
 ) -> float:
     """Mean query loss over tasks that start from one bias."""
     W = examiner.weights(pair[0], bias, objective, unsolved=unsolved)
-    return float(query_losses(pair[1], objective.form, W).mean())
+    losses = query_losses(pair[1], objective.form, W)
+    if not (np.isfinite(W).all() and np.isfinite(losses.mean())):
+        raise ValueError(
+            "test: the weights or losses of a task are beyond all numbers with the reg and bias "
+            "that validation chose; use other units of X and y, or larger regs"
+        )
+    return float(losses.mean())
 
 
 def _grid(name: str, values: ArrayLike) -> Vector:
-    grid = as_floats(name, np.atleast_1d(values), 1).astype(np.float64)
-    if grid.size == 0 or not (grid > 0.0).all():
-        raise ValueError(f"{name}: expected numbers > 0, at least one, found {grid.tolist()}")
+    grid = np.atleast_1d(check_regs(name, values))
+    if grid.ndim != 1:
+        raise ValueError(f"{name}: expected a 1-D array, found shape {grid.shape}")
     return grid
 
 

@@ -34,7 +34,7 @@ def as_task_set(tasks: Tasks) -> TaskSet:
     """`tasks` itself, or the task set of a list of pairs."""
     if isinstance(tasks, TaskSet):
         return tasks
-    if isinstance(tasks, Iterable):
+    if isinstance(tasks, Iterable) and getattr(tasks, "ndim", 1) > 0:
         return TaskSet.from_list(tasks)
     raise TypeError(
         f"tasks: expected a TaskSet or a list of (X, y) pairs, found {type(tasks).__name__}"

@@ -21,6 +21,8 @@ from headstart.tasks.sparse import Csr
 
 Matrix = NDArray[np.float64]
 
+LEAST_SQUARE = 1e-290  # below it digits are lost
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -65,6 +67,13 @@ class Columns:
         scale = _scale(square, centre)
         constant = intercept & (scale != np.sqrt(square))
         centre[constant] = X[0, constant]  # exactly, so that nothing is left of it
+        for j in np.flatnonzero(square < LEAST_SQUARE):
+            if np.any(X[:, j] != (X[0, j] if intercept else 0.0)):
+                largest = np.abs(X[:, j]).max()
+                raise ValueError(
+                    f"X: column {j}: expected numbers of at least {LEAST_SQUARE**0.5:g}, found "
+                    f"{largest:g} at most, too small to square; use other units"
+                )
         return cls(centre, scale, level, intercept)
 
     @classmethod

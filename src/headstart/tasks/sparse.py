@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse, vstack
 
-from headstart._core.checks import FloatArray, float_type, read_only
+from headstart._core.answers import LARGEST, is_finite
+from headstart._core.checks import (
+    FloatArray,
+    as_labels,
+    check_rows,
+    check_task,
+    float_type,
+    read_only,
+)
 from headstart.tasks.rows import Sparse
 
 Csr = csr_array  # with float values, columns in order and no column twice
@@ -25,18 +34,32 @@ def as_sparse(name: str, value: Any) -> Csr:
         raise ValueError(f"{name}: expected a 2-D matrix, found shape {value.shape}")
     if value.dtype.kind not in "fiub":
         raise TypeError(f"{name}: expected a matrix of numbers, found dtype {value.dtype}")
-    found = csr_array(value, dtype=float_type(value))
+    with np.errstate(over="ignore"):  # a long double may be too large for a float64
+        found = csr_array(value, dtype=float_type(value))
     if not found.has_canonical_format:
         found = found.copy()
         found.sum_duplicates()
-    wrong = np.flatnonzero(~np.isfinite(found.data))
-    if wrong.size:
-        row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1
-        raise ValueError(
-            f"{name}: expected finite numbers, found {found.data[wrong[0]]} in row {row}, "
-            f"column {found.indices[wrong[0]]}"
-        )
+    if not is_finite(found.data):
+        finite = np.isfinite(found.data)
+        wanted = "finite numbers" if not finite.all() else f"numbers of at most {LARGEST:g}"
+        wrong = np.flatnonzero(~(finite & (np.abs(found.data) <= LARGEST)))
+        if wrong.size:
+            row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1
+            raise ValueError(
+                f"{name}: expected {wanted}, found {found.data[wrong[0]]} in row {row}, "
+                f"column {found.indices[wrong[0]]}"
+            )
     return found
+
+
+def check_pair(X: ArrayLike | Csr, y: ArrayLike, where: str) -> tuple[FloatArray | Csr, FloatArray]:
+    """One task's inputs and labels, of one float type, of equal length, not empty."""
+    if not is_sparse(X):
+        return check_task(cast(ArrayLike, X), y, where)
+    inputs = as_sparse(f"{where}X", X)
+    labels = as_labels(f"{where}y", y, inputs.dtype)
+    check_rows(inputs, labels, where)
+    return inputs, labels
 
 
 def kernel_view(X: Csr) -> Sparse:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from headstart._core.checks import (
     FloatArray,
@@ -18,15 +18,15 @@ from headstart._core.checks import (
     check_count,
     check_generator,
     check_rows,
-    check_task,
     first_row,
     read_only,
 )
 from headstart.tasks.ids import Ids, encode, id_array
 from headstart.tasks.rows import Rows
-from headstart.tasks.sparse import Csr, as_sparse, is_sparse, kernel_view, stack
+from headstart.tasks.sparse import Csr, as_sparse, check_pair, is_sparse, kernel_view, stack
 
 ORDERS = ["stream", "resample"]
+Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,21 +70,32 @@ class TaskSet:
     ids: Ids
 
     def __post_init__(self) -> None:
-        cuts = self.offsets
+        self._put(*check_pair(self.inputs, self.y, ""), self.offsets, self.ids)
+
+    @classmethod
+    def of(cls, inputs: FloatArray | Csr, y: FloatArray, offsets: Offsets, ids: Ids) -> TaskSet:
+        """The set of rows that are known to be right; they are not looked at."""
+        tasks = object.__new__(cls)
+        tasks._put(inputs, y, offsets, ids)
+        return tasks
+
+    def _put(self, inputs: FloatArray | Csr, y: FloatArray, offsets: Offsets, ids: Ids) -> None:
+        cuts: Offsets = np.asarray(check_array("offsets", offsets, 1))
+        names = id_array("ids", ids)
         if not (
             cuts.dtype == np.int64
-            and len(cuts) == len(self.ids) + 1 > 1
+            and len(cuts) == len(names) + 1 > 1
             and cuts[0] == 0
-            and cuts[-1] == self.inputs.shape[0] == len(self.y)
+            and cuts[-1] == inputs.shape[0] == len(y)
             and np.all(cuts[1:] > cuts[:-1])
         ):
             raise ValueError(
                 "offsets: expected increasing int64 numbers from 0 to the number of rows, one "
                 "more than there are ids; TaskSet.from_arrays and from_list make them"
             )
-        object.__setattr__(self, "y", read_only(self.y))
-        if isinstance(self.inputs, np.ndarray):
-            object.__setattr__(self, "inputs", read_only(self.inputs))
+        views = {"inputs": read_only(inputs) if isinstance(inputs, np.ndarray) else inputs}
+        for name, value in {**views, "y": read_only(y), "offsets": cuts, "ids": names}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_arrays(
@@ -121,7 +132,7 @@ class TaskSet:
             stacked = as_floats("X", inputs, 2, rows=order)
         else:
             stacked = inputs if order is None else inputs[order]
-        return cls(stacked, as_labels("y", labels, stacked.dtype, order), offsets, ids)
+        return cls.of(stacked, as_labels("y", labels, stacked.dtype, order), offsets, ids)
 
     @classmethod
     def from_list(
@@ -136,13 +147,13 @@ class TaskSet:
         >>> TaskSet.from_list([([[1.0, 0.0]], [1.0]), ([[0.0, 1.0], [1.0, 1.0]], [2.0, 3.0])])
         TaskSet(2 tasks, 3 rows, 2 features, 1 to 2 rows a task)
         """
-        if not isinstance(tasks, Iterable):
+        if not isinstance(tasks, Iterable) or getattr(tasks, "ndim", 1) == 0:
             raise TypeError(f"tasks: expected (X, y) pairs, found {type(tasks).__name__}")
         pairs = []
         for t, pair in enumerate(tasks):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise TypeError(f"tasks[{t}]: expected a pair (X, y), found {type(pair).__name__}")
-            pairs.append(_checked_pair(*pair, where=f"tasks[{t}] "))
+            pairs.append(check_pair(*pair, where=f"tasks[{t}] "))
             if (found := pairs[-1][0].shape[1]) != (wanted := pairs[0][0].shape[1]):
                 raise ValueError(
                     f"tasks[{t}] X: expected {wanted} columns as in tasks[0], found {found}"
@@ -160,7 +171,7 @@ class TaskSet:
             )
         stacked = stack([X for X, _ in pairs])
         labels = as_labels("y", np.concatenate([y for _, y in pairs]), stacked.dtype)
-        return cls(stacked, labels, offsets, names)
+        return cls.of(stacked, labels, offsets, names)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -168,9 +179,9 @@ class TaskSet:
     def __getitem__(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Views of the inputs and labels of task number `t`; sparse inputs are copied."""
         if not isinstance(t, int | np.integer):
-            raise TypeError(f"a task's position is an integer, found {t!r}; see subset for several")
+            raise TypeError(f"t: a task's position is an integer, found {t!r}; see subset")
         if not -len(self) <= t < len(self):
-            raise IndexError(f"task {t} of a set of {len(self)}")
+            raise IndexError(f"t: task {t} of a set of {len(self)}")
         rows = slice(*self.offsets[[t % len(self), t % len(self) + 1]].tolist())
         return cast(FloatArray, self.inputs[rows]), self.y[rows]
 
@@ -238,11 +249,20 @@ class TaskSet:
     def resampled(self, random_state: object = None) -> TaskSet:
         """As many rows of every task as it has, drawn from them with replacement."""
         drawn = self.rows("resample", random_state).drawn
-        return TaskSet(self.inputs[drawn], self.y[drawn], self.offsets, self.ids)
+        return TaskSet.of(self.inputs[drawn], self.y[drawn], self.offsets, self.ids)
 
-    def astype(self, dtype: type[np.floating]) -> TaskSet:
-        """The same tasks in another float type; the same arrays where they have it already."""
-        X, y = self.inputs.astype(dtype, copy=False), self.y.astype(dtype, copy=False)
+    def astype(self, dtype: DTypeLike) -> TaskSet:
+        """The same tasks in float32 or float64; the same set where that is their type already."""
+        try:
+            kind = None if dtype is None else np.dtype(dtype)
+        except (TypeError, ValueError, SyntaxError):
+            kind = None
+        if kind not in (np.float32, np.float64):
+            raise TypeError(f"dtype: expected numpy.float32 or numpy.float64, found {dtype!r}")
+        if kind == self.dtype == self.y.dtype:
+            return self
+        with np.errstate(over="ignore"):
+            X, y = self.inputs.astype(kind), self.y.astype(kind)
         return TaskSet(X, y, self.offsets, self.ids)
 
     def subset(self, indices: ArrayLike) -> TaskSet:
@@ -250,7 +270,7 @@ class TaskSet:
 
         A run of neighbours shares the memory of this set; anything else is copied.
         """
-        chosen = np.asarray(indices)
+        chosen: NDArray[Any] = check_array("indices", indices, None)
         if chosen.dtype == np.bool_ and chosen.shape == (len(self),):
             chosen = np.flatnonzero(chosen)
         if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
@@ -296,18 +316,7 @@ class TaskSet:
         rows: slice | NDArray[np.int64] = slice(int(starts[0]), int(stops[-1]))
         if np.any(starts[1:] != stops[:-1]):
             rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], stops - starts)
-        return TaskSet(self.inputs[rows], self.y[rows], offsets, self.ids[chosen])
-
-
-def _checked_pair(
-    X: ArrayLike | Csr, y: ArrayLike, where: str
-) -> tuple[FloatArray | Csr, FloatArray]:
-    if not is_sparse(X):
-        return check_task(cast(ArrayLike, X), y, where)
-    inputs = as_sparse(f"{where}X", X)
-    labels = as_labels(f"{where}y", y, inputs.dtype)
-    check_rows(inputs, labels, where)
-    return inputs, labels
+        return TaskSet.of(self.inputs[rows], self.y[rows], offsets, self.ids[chosen])
 
 
 def _said(i: object) -> str:

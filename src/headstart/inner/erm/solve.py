@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
@@ -167,7 +168,7 @@ def biased_erm(
         )
     else:
         wide = inputs.astype(np.float64, copy=False)
-        with np.errstate(over="ignore"):  # what does is said below
+        with quietly():
             curvature = (
                 np.linalg.norm(wide, 2) ** 2 / n
                 if smoothness == "operator"
@@ -177,8 +178,9 @@ def biased_erm(
         target = max(target, rounding(inputs, labels, h))
         gap, n_iter = fista(inputs, labels, objective, h, w, b, eta, target, max_iter)
         converged = gap <= target
+    dual, dtype = (b * labels if chosen.binary else b) / n, inputs.dtype
+    with quietly():
+        check_answer((gap, w.astype(dtype), dual.astype(dtype)), "X, y, bias, reg")
     if not converged:
         warn_unsolved(f"not solved after {n_iter} iterations", gap, target, "raise max_iter, ")
-    dual = (b * labels if chosen.binary else b) / n
-    dtype = inputs.dtype
     return ERMResult(w.astype(dtype), dual.astype(dtype), float(gap), int(n_iter), bool(converged))

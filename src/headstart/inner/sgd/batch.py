@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._core.checks import FloatArray, Vector, as_floats, check_task
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, Vector, as_numbers, check_regs, check_task
 from headstart._core.jit import kernel
-from headstart.inner.sgd.one_pass import SGDResult, least_rows, weights_from_dual
+from headstart.inner.sgd.one_pass import AVERAGE, LAST, SGDResult, least_rows, predictor_of
 from headstart.losses import Form, Loss, get_loss
 from headstart.losses.many import fill_slopes
 from headstart.losses.scalar import score, sign_of, slope
@@ -61,7 +62,8 @@ def drawn_gram_pass(
             for i in range(k):
                 drift += K[row, drawn[i, q]] * u[i]
             z = P[row, q] - drift / (max(k, least) * lams[q])
-            u[k] = sign_of(form, y[row]) * slope(form, score(form, z, y[row]))
+            s = score(form, z, y[row])
+            u[k] = sign_of(form, y[row]) * slope(form, s) + 0.0 * s  # NaN beyond all numbers
             U[row, q] += u[k]
 
 
@@ -106,28 +108,26 @@ def sgd_batch(
     chosen.check_inner("sgd")
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
-    found = as_floats("biases", np.atleast_1d(np.asarray(biases)), np.ndim(biases) or 1)
-    many = found.astype(np.float64)
+    many = as_numbers("biases", biases).astype(np.float64)
     if many.ndim == 0 or many.shape[-1] != inputs.shape[1]:
         raise ValueError(
             f"biases: expected last axis {inputs.shape[1]} (columns of X), found {many.shape}"
         )
-    lams = as_floats("regs", np.ravel(regs), 1).astype(np.float64).reshape(np.shape(regs))
-    if not (lams > 0.0).all():
-        raise ValueError(f"regs: expected numbers > 0, found {lams.min():g}")
+    lams = check_regs("regs", regs)
     try:
         shape = np.broadcast_shapes(many.shape[:-1], lams.shape)
     except ValueError:
         raise ValueError(
             f"regs: shape {lams.shape} does not broadcast against biases {many.shape[:-1]}"
         ) from None
-    n, wide = len(labels), inputs.astype(np.float64, copy=False)
+    n, wide, dtype = len(labels), inputs.astype(np.float64, copy=False), inputs.dtype
     lams = np.broadcast_to(lams, shape).copy()
-    P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
-    U = np.empty_like(P)
-    gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.form, False, U)
-    dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
-    average = weights_from_dual(wide, many, lams, dual, "average")
-    last = weights_from_dual(wide, many, lams, dual, "last")
-    dtype = inputs.dtype
-    return SGDResult(average.astype(dtype), last.astype(dtype), dual.astype(dtype))
+    with quietly():
+        P = np.moveaxis(np.broadcast_to(many @ wide.T, (*shape, n)), -1, 0).reshape(n, -1).copy()
+        U = np.empty_like(P)
+        gram_pass(wide @ wide.T, P, labels, lams.ravel(), chosen.form, False, U)
+        dual = np.moveaxis(U.reshape(n, *shape), 0, -1)
+        average = predictor_of(wide, many, lams, dual, AVERAGE)
+        last = predictor_of(wide, many, lams, dual, LAST)
+        found = SGDResult(average.astype(dtype), last.astype(dtype), dual.astype(dtype))
+    return check_answer(found, "X, y, biases, regs")

@@ -7,11 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
+    as_floats,
+    as_numbers,
     check_bias,
     check_choice,
+    check_regs,
     check_task,
 )
 from headstart._core.jit import kernel, run_blocks
@@ -42,9 +46,12 @@ class SGDResult(NamedTuple):
 
 @kernel
 def subgradient(objective: Objective, z: float, y: float) -> float:
-    """The subgradient u of the loss at prediction `z`."""
+    """The subgradient u of the loss at prediction `z`; NaN if that is beyond all numbers.
+
+    Without a branch: slopes of most losses are numbers everywhere, and would hide it.
+    """
     s = score(objective.form, z, y)
-    return sign_of(objective.form, y) * slope(objective.form, s)
+    return sign_of(objective.form, y) * slope(objective.form, s) + 0.0 * s
 
 
 @kernel
@@ -223,20 +230,21 @@ def biased_sgd(
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
     h = check_bias("bias", bias, inputs.shape[1])
-    task = TaskSet(inputs, labels, np.array([0, len(labels)]), np.zeros(1, np.int64))
+    task = TaskSet.of(inputs, labels, np.array([0, len(labels)]), np.zeros(1, np.int64))
     rows = task.rows(order, random_state)
-    n = len(labels)
+    n, dtype = len(labels), inputs.dtype
     S, u = np.zeros(h.size), np.empty(n)
-    sgd_pass(rows, 0, objective, False, h, S, u)
-    visited = inputs if order == "stream" else inputs[rows.drawn]
-    average = weights_from_dual(visited, h, objective.lam, u, "average")
-    last = h - S / (n * objective.lam)
-    dtype = inputs.dtype
-    return SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype))
+    with quietly():
+        sgd_pass(rows, 0, objective, False, h, S, u)
+        visited = inputs if order == "stream" else inputs[rows.drawn]
+        average = predictor_of(visited, h, np.array(objective.lam), u, AVERAGE)
+        last = h - S / (n * objective.lam)
+        found = SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype))
+    return check_answer(found, "X, y, bias, reg")
 
 
 def weights_from_dual(
-    X: FloatArray, bias: Vector, reg: float | Vector, dual: FloatArray, predictor: str = "average"
+    X: ArrayLike, bias: ArrayLike, reg: ArrayLike, dual: ArrayLike, predictor: str = "average"
 ) -> Vector:
     r"""The predictor :math:`h - X^\top a` from the subgradients of Algorithm 1.
 
@@ -260,5 +268,28 @@ def weights_from_dual(
     array([2.])
     """
     kind = PREDICTORS.index(check_choice("predictor", predictor, PREDICTORS))
-    a = averaging(kind, False, dual.shape[-1]) * dual / np.asarray(reg)[..., None]
-    return np.asarray(bias - a @ X, np.float64)
+    inputs, h = as_floats("X", X, 2), as_numbers("bias", bias)
+    u, lams = as_numbers("dual", dual), check_regs("reg", reg)
+    n, d = inputs.shape
+    for name, found, width in (("dual", u, n), ("bias", h, d)):
+        if found.ndim == 0 or found.shape[-1] != width:
+            raise ValueError(f"{name}: expected last axis {width} as X has it, found {found.shape}")
+    if n == 0:
+        raise ValueError(f"X: expected at least one row, found shape {inputs.shape}")
+    try:
+        np.broadcast_shapes(h.shape[:-1], lams.shape, u.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"bias, reg, dual: expected leading axes that go together, found {h.shape[:-1]}, "
+            f"{lams.shape} and {u.shape[:-1]}"
+        ) from None
+    with quietly():
+        return check_answer(predictor_of(inputs, h, lams, u, kind), "X, bias, reg, dual")
+
+
+def predictor_of(
+    X: FloatArray, h: FloatArray, lams: Vector, u: FloatArray, predictor: int
+) -> Vector:
+    """As `weights_from_dual`, of what was checked."""
+    a = averaging(predictor, False, u.shape[-1]) * u / lams[..., None]
+    return np.asarray(h - a @ X, np.float64)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headstart._core.checks import FloatArray, Vector, check_bias, check_task
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, Vector, as_floats, check_task
 from headstart._core.jit import kernel
 from headstart.inner.sgd.one_pass import subgradient
 from headstart.losses import Loss, Objective, get_loss
@@ -52,7 +53,7 @@ class SGDState(NamedTuple):
     @classmethod
     def start(cls, bias: ArrayLike, reg: float, loss: str | Loss = "absolute") -> SGDState:
         """A state that has seen no row: ``average`` and ``last`` are the bias."""
-        h = check_bias("bias", bias, np.size(bias))
+        h = as_floats("bias", bias, 1).astype(np.float64)
         chosen = get_loss(loss)
         lam = chosen.regularised(reg).lam
         return cls(h, lam, chosen, np.zeros(h.size), np.zeros(h.size), 0)
@@ -66,7 +67,10 @@ class SGDState(NamedTuple):
         S, V = self.subgradients.copy(), self.drift.copy()
         objective = self.loss.regularised(self.reg)
         _stream(inputs, labels, objective, self.bias, S, V, self.n_rows)
-        return self._replace(subgradients=S, drift=V, n_rows=self.n_rows + len(labels))
+        after = self._replace(subgradients=S, drift=V, n_rows=self.n_rows + len(labels))
+        with quietly():
+            check_answer((after.average, after.last), "X, y, bias, reg")
+        return after
 
     @property
     def average(self) -> Vector:

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from headstart._core.answers import quietly
 from headstart._core.checks import (
     FloatArray,
     check_choice,
     check_count,
+    check_flag,
     check_jobs,
     check_number,
     warn_user,
@@ -143,6 +145,7 @@ def find_prior(
     rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
     check_choice("metric", metric, ["auto", *METRICS])
     most = None if max_tasks is None else check_count("max_tasks", max_tasks)
+    check_flag("fit_intercept", fit_intercept)
     if shrink is not None:
         shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
     chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
@@ -161,14 +164,16 @@ def find_prior(
         _refuse(sample_weight)
         e, columns, units, few = tasks.evidence(most, side)
     else:
-        e, columns, units, few = task_evidence(
-            as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
-        )
+        with quietly():
+            e, columns, units, few = task_evidence(
+                as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
+            )
     shape = chosen_metric(metric, columns.width, sparse=isinstance(e, SparseEvidence))
     jobs = check_jobs(n_jobs)
     aim = Aim(shape, shrink, rate, passes, jobs)
     try:
-        found = learn(e, chosen, aim, few, level=columns.intercept)
+        with quietly():
+            found = learn(e, chosen, aim, few, level=columns.intercept)
     except (ArithmeticError, ValueError):  # of SciPy, NumPy and math; nothing there is refused
         found = None
     units_of_x = columns.centre, columns.scale, columns.level

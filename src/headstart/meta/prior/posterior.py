@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, as_floats, check_number, check_task
 from headstart.inner.posterior.follow import follow_rows
 from headstart.losses import Logistic, Loss
@@ -39,7 +40,8 @@ class Rows(NamedTuple):
         """Rows in standard units."""
         inputs = as_floats("X", X, 2)
         self.check_width(inputs.shape[1])
-        return self.columns.rows(inputs)
+        with quietly():
+            return self.columns.rows(inputs)
 
     def check_width(self, found: int) -> None:
         """Raise if rows have another number of columns."""
@@ -122,12 +124,17 @@ class Posterior(Known):
     ) -> Posterior:
         """The posterior with this mean and covariance in standard units, in the type of `like`."""
         dtype = np.float64 if like is None else like.dtype
-        weights = rows.columns.weights(mean).astype(dtype)
-        return cls(weights, rows.columns.covariance(unknown).astype(dtype), rows, mean, unknown)
+        with quietly():
+            weights = rows.columns.weights(mean).astype(dtype)
+            covariance = rows.columns.covariance(unknown).astype(dtype)
+        check_answer((weights, covariance), "X, y, prior")
+        return cls(weights, covariance, rows, mean, unknown)
 
     def predict(self, X: ArrayLike) -> Vector:
         """The mean of the predictions ``<x, w>``."""
-        return np.asarray(self.rows.inputs(X) @ self.mean + self.rows.columns.level)
+        inputs = self.rows.inputs(X)
+        with quietly():
+            return check_answer(np.asarray(inputs @ self.mean + self.rows.columns.level), "X")
 
     def variance(self, X: ArrayLike) -> Vector:
         """The variance of a new label at each row: that of the prediction and that of the noise.
@@ -135,9 +142,10 @@ class Posterior(Known):
         For labels -1 and +1, the variance of the prediction ``<x, w>`` alone.
         """
         inputs = self.rows.inputs(X)
-        known: Vector = np.einsum("ij,ij->i", inputs @ self.unknown, inputs)
         loss, noise = self.rows.loss, self.rows.noise
-        return known if loss.binary else known + loss.noise_variance(noise)
+        with quietly():
+            known: Vector = np.einsum("ij,ij->i", inputs @ self.unknown, inputs)
+        return check_answer(known if loss.binary else known + loss.noise_variance(noise), "X")
 
     def update(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -160,7 +168,8 @@ class Posterior(Known):
         share = row_weights(sample_weight, len(labels))
         mean, unknown = self.mean.copy(), self.unknown.copy()
         columns, loss, noise = self.rows
-        rows, targets = columns.rows(inputs), columns.labels(labels)
+        with quietly():
+            rows, targets = columns.rows(inputs), columns.labels(labels)
         follow_rows(rows, targets, share, 0, len(labels), loss.form, noise, mean, unknown)
         return Posterior.of(self.rows, mean, unknown, inputs)
 
@@ -177,8 +186,9 @@ def interval(
             f"loss: {loss!r} predicts a quantile, which no interval is around; "
             "learn one prior for each end"
         )
-    half = float(ndtri(0.5 + 0.5 * share)) * std
-    return np.column_stack([mean - half, mean + half])
+    with quietly():
+        half = float(ndtri(0.5 + 0.5 * share)) * std
+        return check_answer(np.column_stack([mean - half, mean + half]), "X, coverage")
 
 
 def row_weights(sample_weight: ArrayLike | None, n: int) -> Vector:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
-    as_floats,
-    check_bias,
     check_choice,
+    check_flag,
     check_jobs,
-    check_number,
 )
 from headstart.inner.posterior import Evidence, Start, posteriors, take_pass, unpacked
 from headstart.inner.posterior.gather import any_evidence, evidence_of
@@ -26,9 +25,13 @@ from headstart.meta.prior.posterior import Posterior, Posteriors, Rows, row_weig
 from headstart.meta.prior.sparse_posterior import SparsePosterior, checked_rows, sparse_weights
 from headstart.meta.prior.units import (
     METRICS,
+    as_columns,
     as_covariance,
-    check_side,
+    as_effects,
+    as_start,
+    check_noise,
     covariance_of,
+    known_rows,
     standard_start,
 )
 from headstart.tasks import Tasks, as_task_set
@@ -99,6 +102,7 @@ class Prior:
     columns: Columns = field(repr=False)
     standard: Start = field(repr=False)
 
+    @quietly()
     def __init__(
         self,
         bias: ArrayLike,
@@ -110,46 +114,37 @@ class Prior:
         side_effects: ArrayLike | None = None,
         columns: Columns | None = None,
     ) -> None:
-        h, chosen = check_bias("bias", bias, np.size(bias)), get_loss(loss)
+        h, chosen = as_start(bias, intercept), get_loss(loss)
         chosen.check_inner("posterior")
-        b = check_number("noise", noise, above=0.0)
-        if chosen.binary and b != 1.0:
-            raise ValueError(
-                f"noise: expected 1 with the {chosen.name} loss, found {b:g}; see covariance"
-            )
-        sigma = as_covariance(covariance, h.size)
-        G = None
-        if side_effects is not None:
-            G = as_floats("side_effects", side_effects, 2).astype(np.float64)
-            if len(G) != h.size:
-                raise ValueError(f"side_effects: expected {h.size} rows, found {len(G)}")
-        if columns is None:
-            d = h.size - intercept
-            scale = 1.0 / np.sqrt(np.diag(sigma)[:d])
-            columns = Columns(np.zeros(d), scale, 0.0, intercept)
+        b = check_noise(noise, chosen)
+        sigma, G = as_covariance(covariance, h.size), as_effects(side_effects, h.size)
+        columns = as_columns(columns, sigma, intercept)
         self._put(
             bias=h, covariance=sigma, noise=b, loss=chosen,
             metric=check_choice("metric", metric, METRICS), intercept=intercept, side_effects=G,
             n_iter=0, converged=True, columns=columns,
         )  # fmt: skip
         self._put(standard=standard_start(h, G, sigma, b, columns))
+        check_answer(tuple(self.standard), "bias, covariance, noise, side_effects")
 
     def _put(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
+    @quietly()
     def learned(
         cls, start: Start, columns: Columns, loss: Loss, metric: str, n_iter: int, converged: bool
     ) -> Prior:
         """The prior that was found in these units."""
         h, G = start.effects[:, 0], start.effects[:, 1:]
-        prior = cls.__new__(cls)
+        prior, found = cls.__new__(cls), (columns.weights(h), covariance_of(start, columns))
+        side = columns.matrix @ G if G.size else None
+        check_answer((*found, start.noise, side), "tasks, side")
         prior._put(
-            bias=columns.weights(h), covariance=covariance_of(start, columns), noise=start.noise,
-            loss=loss, metric=metric, intercept=columns.intercept,
-            side_effects=columns.matrix @ G if G.size else None,
-            n_iter=n_iter, converged=converged, columns=columns, standard=start,
+            bias=found[0], covariance=found[1], noise=start.noise, loss=loss, metric=metric,
+            intercept=columns.intercept, side_effects=side, n_iter=n_iter, converged=converged,
+            columns=columns, standard=start,
         )  # fmt: skip
         return prior
 
@@ -181,22 +176,29 @@ class Prior:
         omega, _, _ = loss.quadratic_form(0.0, variance, 1.0 if loss.binary else 0.0)
         return np.asarray(b / (float(omega) * variances))
 
+    @quietly()
     def start(self, side: ArrayLike | None = None) -> Vector:
         """The weights a task starts from; `side` is what is known of it."""
-        return self.columns.weights(self.standard.effects @ self.known(side, 1)[0])
+        known = self.known(side, 1)[0]
+        return check_answer(self.columns.weights(self.standard.effects @ known), "side")
 
+    @quietly()
     def predict(self, X: ArrayLike, side: ArrayLike | None = None) -> Vector:
         """Predictions for rows of tasks that have shown nothing; `side` has a row for each."""
         inputs = self._rows.inputs(X)
-        starts = self.known(side, len(inputs)) @ self.standard.effects.T
-        return np.asarray(np.einsum("ij,ij->i", inputs, starts) + self.columns.level)
+        known = self.known(side, len(inputs))
+        starts = known @ self.standard.effects.T
+        found = np.einsum("ij,ij->i", inputs, starts) + self.columns.level
+        return check_answer(np.asarray(found), "X, side")
 
+    @quietly()
     def at(self, side: ArrayLike | None) -> Prior:
         """The prior of a task of which `side` is known: it starts where that says."""
         start = self.standard._replace(effects=self.standard.effects @ self.known(side, 1).T)
         how = self.columns, self.loss, self.metric, self.n_iter, self.converged
         return Prior.learned(start, *how)
 
+    @quietly()
     def posterior(
         self,
         X: ArrayLike | None = None,
@@ -226,6 +228,7 @@ class Prior:
         e = evidence_of(inputs, labels, cut, self.columns, self.loss, known[:, 1:], weight)
         return self.posterior_of(e, inputs)
 
+    @quietly()
     def posterior_of(self, e: Evidence, like: FloatArray | None = None) -> Posterior:
         """What is known of one task after what it has shown."""
         W, V, _ = posteriors(e, self.standard, self.loss, covariance=True)
@@ -268,18 +271,22 @@ class Prior:
         array([[2.6],
                [1. ]])
         """
+        check_flag("covariance", covariance)
         e, dtype = self._evidence(tasks, side)
         jobs, columns = check_jobs(n_jobs), self.columns
+        start, loss = self.standard, self.loss
+        found: FloatArray | None = None
         if isinstance(e, SparseEvidence):
             if covariance:
                 raise ValueError("covariance: expected False with sparse rows; see posterior")
-            W = sparse_weights(e, self.standard, self.loss, jobs)
-            return Posteriors(columns.weights(W).astype(dtype), None)
-        W, V, _ = posteriors(e, self.standard, self.loss, covariance=covariance, n_jobs=jobs)
-        found: FloatArray | None = None
-        if covariance:
-            found = columns.covariance(unpacked(V)).astype(dtype)
-        return Posteriors(columns.weights(W).astype(dtype), found)
+            W = sparse_weights(e, start, loss, jobs)
+        else:
+            W, V, _ = posteriors(e, start, loss, covariance=covariance, n_jobs=jobs)
+        with quietly():
+            if covariance:
+                found = columns.covariance(unpacked(V)).astype(dtype)
+            known = Posteriors(columns.weights(W).astype(dtype), found)
+        return check_answer(known, "tasks, prior")
 
     def log_likelihood(self, tasks: Tasks, side: ArrayLike | None = None) -> float:
         r"""Logarithm of the density of all labels; for losses other than the squared, a bound.
@@ -296,10 +303,13 @@ class Prior:
         """
         e, _ = self._evidence(tasks, side)
         start, loss, way = self.standard, self.loss, plan(e)
-        moments = first_moments(e, start, loss)
-        settle(e, way, start, loss, moments)
-        return take_pass(e, way, start, loss, moments).log_likelihood(start, loss, e.n_rows)
+        with quietly():
+            moments = first_moments(e, start, loss)
+            settle(e, way, start, loss, moments)
+            sums = take_pass(e, way, start, loss, moments)
+            return check_answer(sums.log_likelihood(start, loss, e.n_rows), "tasks, prior")
 
+    @quietly()
     def _evidence(self, tasks: Tasks, side: ArrayLike | None) -> tuple[AnyEvidence, type]:
         task_set = as_task_set(tasks)
         if task_set.n_features != self.n_features:
@@ -317,11 +327,4 @@ class Prior:
 
     def known(self, side: ArrayLike | None, count: int) -> Matrix:
         """``(1, s)`` as rows."""
-        known = np.ones((count, 1 + self.n_side))
-        if side is None and self.n_side:
-            raise ValueError(
-                f"side: a start needs the {self.n_side} numbers known of each task, found None"
-            )
-        if side is not None:
-            known[:, 1:] = check_side(side, count, self.n_side)
-        return known
+        return known_rows(side, count, self.n_side)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
-from headstart._core.checks import FloatArray, Vector, as_labels, check_rows
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import FloatArray, Vector, as_floats, as_labels, check_rows
 from headstart.inner.posterior.passes import sparse_posteriors
 from headstart.inner.posterior.sparse import SparseEvidence, sparse_evidence
 from headstart.inner.posterior.state import Start
@@ -24,7 +25,7 @@ from headstart.losses import Loss
 from headstart.losses.many import quadratics
 from headstart.meta.prior.posterior import Known, Rows, row_weights
 from headstart.tasks.columns import Columns
-from headstart.tasks.sparse import Csr, as_sparse, kernel_view, stack
+from headstart.tasks.sparse import Csr, as_sparse, is_sparse, kernel_view, stack
 
 Matrix = NDArray[np.float64]
 
@@ -60,23 +61,35 @@ class SparsePosterior(Known):
             omega, _, _ = quadratics(loss.form, moments.mean, moments.variance, e.y)
         inside = standard(columns, X)
         K = (inside @ diags_array(start.variances) @ inside.T).toarray()
-        inverse = np.linalg.inv(K + np.diag(noise / (weight * omega)))
-        return cls(columns.weights(mean).astype(X.dtype), rows, start, X, y, weight, inverse)
+        with quietly():
+            K += np.diag(noise / (weight * omega))
+            found = columns.weights(mean).astype(X.dtype)
+        check_answer((found, K), "X, y, prior")
+        try:
+            inverse = np.linalg.inv(K)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "X: expected rows of sizes nearer to 1, found some that lose all digits of others"
+            ) from None
+        return cls(found, rows, start, X, y, weight, inverse)
 
     def predict(self, X: Any) -> Vector:
         """The mean of the predictions ``<x, w>``."""
         inputs, d = self._inputs(X), self.X.shape[1]
         level = self.weights[d] if self.rows.columns.intercept else 0.0
-        return np.asarray(inputs @ self.weights[:d] + level, np.float64)
+        with quietly():
+            return check_answer(np.asarray(inputs @ self.weights[:d] + level, np.float64), "X")
 
     def variance(self, X: Any) -> Vector:
         """The variance of a new label at each row, or of the prediction where labels are -1, +1."""
         columns, loss, noise = self.rows
         asked, variances = standard(columns, self._inputs(X)), self.start.variances
-        g = (asked @ diags_array(variances) @ standard(columns, self.X).T).toarray()
-        before = asked.power(2) @ variances
-        known = np.maximum(before - np.einsum("ij,jk,ik->i", g, self.inverse, g), 0.0)
-        return np.asarray(known if loss.binary else known + loss.noise_variance(noise))
+        with quietly():
+            g = (asked @ diags_array(variances) @ standard(columns, self.X).T).toarray()
+            before = asked.power(2) @ variances
+            known = np.maximum(before - np.einsum("ij,jk,ik->i", g, self.inverse, g), 0.0)
+        found = np.asarray(known if loss.binary else known + loss.noise_variance(noise))
+        return check_answer(found, "X")
 
     def update(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -92,7 +105,7 @@ class SparsePosterior(Known):
         )
 
     def _inputs(self, X: Any) -> Csr:
-        inputs = as_sparse("X", csr_array(X))
+        inputs = as_sparse("X", X if is_sparse(X) else csr_array(as_floats("X", X, 2)))
         self.rows.check_width(inputs.shape[1])
         return inputs
 
@@ -109,7 +122,7 @@ def checked_rows(
     rows: Rows, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Csr, FloatArray, Vector]:
     """Inputs, labels and how often they count; rows that do not are left out."""
-    inputs = as_sparse("X", csr_array(X))
+    inputs = as_sparse("X", X if is_sparse(X) else csr_array(as_floats("X", X, 2)))
     labels = as_labels("y", y, inputs.dtype)
     check_rows(inputs, labels)
     rows.check_width(inputs.shape[1])

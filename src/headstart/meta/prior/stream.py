@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._core.checks import Vector, check_choice
+from headstart._core.answers import check_answer, quietly
+from headstart._core.checks import Vector, check_choice, check_flag
 from headstart._core.jit import kernel
 from headstart.inner.posterior import Start, packed
 from headstart.inner.posterior.follow import follow_rows
@@ -154,6 +155,7 @@ def start_prior(
     """The state before the first task; parameters as in `learn_prior`."""
     chosen = get_loss(loss)
     chosen.check_inner("posterior")
+    check_flag("fit_intercept", fit_intercept)
     check_choice("metric", metric, ["auto", *METRICS])
     return PriorState(chosen, metric, fit_intercept, 0)
 
@@ -213,7 +215,7 @@ def _opened(state: PriorState) -> PriorState:
 
 def _copied(tasks: TaskSet) -> TaskSet:
     """The same in memory of its own: the caller may use theirs again."""
-    return TaskSet(tasks.X.copy(), tasks.y.copy(), tasks.offsets, tasks.ids)
+    return TaskSet.of(tasks.X.copy(), tasks.y.copy(), tasks.offsets, tasks.ids)
 
 
 def _joined(sets: tuple[TaskSet, ...]) -> TaskSet:
@@ -230,8 +232,10 @@ def _moved(state: PriorState, tasks: TaskSet) -> PriorState:
         )
     after = Moving(*(part.copy() for part in moving))
     shape = METRICS.index(chosen_metric(state.metric, columns.width))
+    with quietly():
+        rows, labels = columns.rows(tasks.X), columns.labels(tasks.y)
     _follow_tasks(
-        columns.rows(tasks.X), columns.labels(tasks.y), tasks.offsets, state.loss.form, shape,
-        state.noises, state.n_tasks, after,
-    )  # fmt: skip
+        rows, labels, tasks.offsets, state.loss.form, shape, state.noises, state.n_tasks, after
+    )
+    check_answer(tuple(after), "tasks")
     return state._replace(n_tasks=state.n_tasks + len(tasks), moving=after)

@@ -19,6 +19,8 @@ from headstart._core.checks import (
     as_floats,
     as_labels,
     check_count,
+    check_flag,
+    check_kind,
     check_rows,
 )
 from headstart._core.saved import MANY, checked
@@ -84,7 +86,7 @@ class Summaries(Named):
     ) -> None:
         chosen = get_loss(loss)
         chosen.check_inner("posterior")
-        super().__init__(chosen, fit_intercept)
+        super().__init__(chosen, check_flag("fit_intercept", fit_intercept))
         self.keep = None if keep is None else check_count("keep", keep, at_least=0)
 
     def __repr__(self) -> str:
@@ -177,6 +179,9 @@ class Summaries(Named):
     @alone
     def merge(self, other: Summaries) -> None:
         """Take in what another has kept; of an entity in both, the other's rows are the newer."""
+        check_kind("other", other, Summaries)
+        if other is self:
+            raise ValueError("other: expected other summaries, found these; rows would count twice")
         if other.loss != self.loss or other.fit_intercept != self.fit_intercept:
             raise ValueError(
                 f"other: expected the {self.loss.name} loss and fit_intercept="
@@ -252,6 +257,7 @@ class Summaries(Named):
 
     def _check(self, prior: Prior) -> None:
         """Raise if a prior is not one of such rows."""
+        check_kind("prior", prior, Prior, "as learn_prior gives it")
         ours = self.n_features, self.fit_intercept, self.loss
         if ours != (prior.n_features, prior.intercept, prior.loss):
             raise ValueError(

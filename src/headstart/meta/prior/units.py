@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import diags_array
 
-from headstart._core.checks import Vector, as_floats, check_number
+from headstart._core.checks import (
+    Vector,
+    as_floats,
+    check_array,
+    check_flag,
+    check_kind,
+    check_number,
+    check_reg,
+)
 from headstart.inner.posterior import Start, packed
+from headstart.losses import Loss
 from headstart.tasks.columns import Columns
 
 Matrix = NDArray[np.float64]
@@ -42,16 +51,18 @@ def standard_start(
         precision = packed(np.diag(1.0 / variances))
         log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
     else:
-        values, Q = np.linalg.eigh(sigma)
+        values, Q = np.linalg.eigh(sigma) if np.isfinite(sigma).all() else (np.zeros(1), sigma)
         if values[0] <= 0.0:
-            raise ValueError("covariance: expected a positive definite matrix")
+            raise ValueError(
+                f"covariance: expected a positive definite matrix, found eigenvalue {values[0]:g}"
+            )
         precision, log_det = packed((Q / values) @ Q.T), float(np.log(values).sum())
     return Start(effects, variances, sigma, precision, log_det, noise)
 
 
 def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
     """What is known of tasks, a row of numbers for each."""
-    table = np.asarray(side)
+    table = check_array("side", side, None)
     if table.ndim == 1 and count == 1:
         table = table[None]
     if table.ndim not in (1, 2) or len(table) != count or table.size == 0:
@@ -64,14 +75,58 @@ def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
     return side.astype(np.float64)
 
 
+def known_rows(side: ArrayLike | None, count: int, width: int) -> Matrix:
+    """``(1, s)`` as rows, s being the `width` numbers known of each of `count` tasks."""
+    known = np.ones((count, 1 + width))
+    if side is None and width:
+        raise ValueError(f"side: a start needs the {width} numbers known of each task, found None")
+    if side is not None:
+        known[:, 1:] = check_side(side, count, width)
+    return known
+
+
+def as_start(bias: ArrayLike, intercept: bool) -> Vector:
+    """What users give as a start: a number for each column, and for that of ones if it is there."""
+    h = as_floats("bias", bias, 1).astype(np.float64)
+    if h.size <= check_flag("intercept", intercept):
+        raise ValueError(f"bias: expected a number for each column, found {h.size} in all")
+    return h
+
+
+def check_noise(noise: object, loss: Loss) -> float:
+    """The noise of rows; labels -1 and +1 have none of their own."""
+    b = check_reg("noise", noise)
+    if loss.binary and b != 1.0:
+        raise ValueError(f"noise: expected 1 with {loss.name} loss, found {b:g}; see covariance")
+    return b
+
+
+def as_columns(columns: Columns | None, covariance: Matrix, intercept: bool) -> Columns:
+    """The units that are given, or those in which weights have variance 1."""
+    if columns is not None:
+        return check_kind("columns", columns, Columns)
+    d = len(covariance) - intercept
+    return Columns(np.zeros(d), 1.0 / np.sqrt(np.diag(covariance)[:d]), 0.0, intercept)
+
+
+def as_effects(value: ArrayLike | None, k: int) -> Matrix | None:
+    """What users give as effects of what is known of tasks: a row for each of k weights."""
+    if value is None:
+        return None
+    effects = as_floats("side_effects", value, 2).astype(np.float64)
+    if len(effects) != k:
+        raise ValueError(f"side_effects: expected {k} rows, found {len(effects)}")
+    return effects
+
+
 def as_covariance(value: ArrayLike, k: int) -> Matrix:
     """A number, a diagonal or a matrix that users give as a covariance, as a matrix."""
-    found = np.asarray(value)
+    found = check_array("covariance", value, None)
     if found.ndim == 0:
         found = np.full(k, check_number("covariance", value, above=0.0))
     floats = as_floats("covariance", found, found.ndim).astype(np.float64)
     matrix = np.diag(floats) if floats.ndim == 1 else floats
-    if matrix.shape != (k, k):
+    if matrix.shape != (k, k) or k == 0:
         raise ValueError(f"covariance: expected shape ({k}, {k}), found {found.shape}")
     if np.abs(matrix - matrix.T).max() > 1e-9 * np.abs(matrix).max():
         raise ValueError("covariance: expected a symmetric matrix")
