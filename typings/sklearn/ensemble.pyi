@@ -3,3 +3,9 @@ class HistGradientBoostingRegressor:
 
 class HistGradientBoostingClassifier:
     def __init__(self, *, max_iter: int = ..., random_state: int | None = ...) -> None: ...
+
+class RandomForestRegressor:
+    def __init__(self, *, random_state: int | None = ...) -> None: ...
+
+class RandomForestClassifier:
+    def __init__(self, *, random_state: int | None = ...) -> None: ...

@@ -11,21 +11,26 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from headstart.cli.bases import named_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import AnyMeta, Source, workers_at
 from headstart.cli.info import describe
 from headstart.cli.options import (
+    Base,
     BatchRows,
+    Categorical,
     Classify,
     Data,
     Features,
     Group,
     Scheduler,
+    Side,
     Target,
     split_names,
 )
 from headstart.cli.progress import progress_bar
-from headstart.cli.tables import TableError, are_classes, group_sizes, read_columns, read_table
+from headstart.cli.rows import Columns, read_rows
+from headstart.cli.tables import TableError, are_classes, group_sizes
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.parquet import ParquetRows
 from headstart.training import fit_rounds
@@ -37,7 +42,10 @@ def fit(
     target: Target,
     out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
     features: Features = None,
+    side: Side = None,
+    categorical: Categorical = None,
     classify: Classify = None,
+    base: Base = None,
     loss: Annotated[
         str, typer.Option(help="squared, absolute, huber, ...; logistic, ...")
     ] = "auto",
@@ -59,7 +67,11 @@ def fit(
     with mistakes(data):
         if _is_taken(out) and not force:
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
+        described = split_names(side)
         if source.in_batches:
+            for name, value in (("side", side), ("categorical", categorical), ("base", base)):
+                if value is not None:
+                    raise TableError(f"--{name}: needs a table that is read at once, a single file")
             rows = source.rows(group, target, split_names(features))
             kind = _kind(target, rows.labels(enough=3), classify)
             if scheduler is not None and metric != "auto":
@@ -71,10 +83,12 @@ def fit(
             model = _fit_in_batches(chosen, rows, scheduler, batch_size, out)
             model.save(out)
         else:
-            table = read_columns(read_table(data, group), group, target, split_names(features))
+            columns = Columns(group, target, features, side, categorical)
+            table = read_rows(data, columns)
             kind = _kind(target, table.y, classify)
+            below = named_base(base, binary=kind is MetaClassifier)
             sizes = group_sizes(group, table.ids)
-            model = kind(group=group, loss=loss, metric=metric)
+            model = kind(group=group, loss=loss, metric=metric, side=described, base=below)
             model.fit(table.X.append_column(group, table.ids), table.y)
             model.save(out)
             if lone := int(np.sum(sizes == 1)):

@@ -7,14 +7,14 @@ from rich.table import Table
 
 from headstart.cli.console import console, mistakes, print_line, shown
 from headstart.cli.dataset import AnyMeta
-from headstart.cli.options import ModelFolder
+from headstart.cli.options import ModelFolder, Trust
 from headstart.estimators import load_model
 
 
-def info(model: ModelFolder) -> None:
+def info(model: ModelFolder, trust: Trust = False) -> None:
     """What a model has learned."""
     with mistakes():
-        describe(load_model(model))
+        describe(load_model(model, trusted=trust))
 
 
 def describe(model: AnyMeta) -> None:
@@ -26,6 +26,9 @@ def describe(model: AnyMeta) -> None:
         prior = model.prior_
         columns["differs by"] = np.sqrt(np.diag(prior.covariance))
         columns["worth rows"] = prior.worth
+        if prior.side_effects is not None:
+            more = zip(model.side or (), prior.side_effects.T, strict=True)
+            columns |= {f"per {name}": effects for name, effects in more}
     table = Table("feature", *columns)
     # not strict: a prior without an intercept has no entry for it
     for name, *values in zip(names, *columns.values(), strict=False):

@@ -25,6 +25,21 @@ Classify = Annotated[
         show_default=False,
     ),
 ]
+Categorical = Annotated[
+    str | None,
+    typer.Option(help="Columns of text, with commas: a column of zeros and ones for each value."),
+]
+Side = Annotated[
+    str | None,
+    typer.Option(help="Columns that describe the entity, with commas; it starts from them."),
+]
+Base = Annotated[
+    str | None,
+    typer.Option(help="A model of all rows below: gradient-boosting or random-forest."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Load a model with a base: you know who saved it.")
+]
 ResultsFile = Annotated[Path, typer.Option(help="The file, or for a dataset the folder, to write.")]
 BatchRows = Annotated[
     int | None, typer.Option(min=1, help="Read Parquet in batches of so many rows.")

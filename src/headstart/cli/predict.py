@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from headstart.cli.console import mistakes, print_line
-from headstart.cli.dataset import Source, adapt_dataset, check_target
+from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target
 from headstart.cli.options import (
     BatchRows,
     Data,
@@ -16,10 +16,12 @@ from headstart.cli.options import (
     ModelFolder,
     ResultsFile,
     Scheduler,
+    Trust,
     split_names,
 )
-from headstart.cli.tables import TableError, ids_of, numbers_of, read_table, write_table
-from headstart.estimators import load_model
+from headstart.cli.rows import read_for
+from headstart.cli.tables import ArrowColumn, TableError, write_table
+from headstart.estimators import MetaClassifier, load_model
 from headstart.jobs import PREDICTION
 
 
@@ -34,17 +36,27 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="For a dataset: columns to write too, with commas.")
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Also the ends that hold this share of labels, such as 0.9."),
+    ] = None,
+    trust: Trust = False,
     batch_rows: BatchRows = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
 ) -> None:
-    """Predict every row: by its entity's own weights, or by the bias if the id is new."""
+    """Predict every row: by its entity's own weights, or by the bias if the id is new.
+
+    Two classes come with their probabilities.
+    """
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes(data):
-        loaded = load_model(model)
+        loaded = load_model(model, trusted=trust)
         if target is not None:
             check_target(loaded, target)
         if source.in_batches:
+            if interval is not None:
+                raise TableError("--interval: needs a table that is read at once, a single file")
             if target is None:
                 raise TableError(
                     "--target: a dataset's tasks are adapted to their rows with a label before "
@@ -56,15 +68,27 @@ def predict(
             )
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
-        group = str(loaded.group)
-        if group == PREDICTION:
-            raise TableError(f"the predictions are a column {PREDICTION!r} themselves")
-        table = read_table(data, group)
-        X = numbers_of(table, list(loaded.feature_names_in_))
-        ids = table.select([])
-        if group in table.column_names:
-            ids = pa.table({group: ids_of(table, group)})
-            X = X.append_column(group, ids[group])
-        predictions = pa.array(loaded.predict(X))
-        write_table(ids.append_column(PREDICTION, predictions), out)
-    print_line(f"{len(X)} predictions: {out}")
+        group, rows = str(loaded.group), read_for(loaded, data)
+        found = _answers(loaded, rows.with_ids(group), interval)
+        if group in found:
+            raise TableError(f"the predictions have a column {group!r} themselves")
+        ids = {} if rows.ids is None else {group: rows.ids}
+        write_table(pa.table({**ids, **found}), out)
+    print_line(f"{len(rows.X)} predictions: {out}")
+
+
+def _answers(model: AnyMeta, X: pa.Table, interval: float | None) -> dict[str, ArrowColumn]:
+    """Predictions by name of column, with ends of intervals or probabilities."""
+    found: dict[str, ArrowColumn] = {PREDICTION: pa.array(model.predict(X))}
+    if isinstance(model, MetaClassifier):
+        if interval is not None:
+            raise TableError("--interval: classes have probabilities, which are written anyway")
+        if hasattr(model, "predict_proba"):  # other losses than the logistic give none
+            columns = zip(model.classes_.tolist(), model.predict_proba(X).T, strict=True)
+            found |= {f"probability of {label}": pa.array(share) for label, share in columns}
+    elif interval is not None:
+        if not hasattr(model, "predict_interval"):
+            raise TableError("--interval: the model was fitted with a number for reg, without one")
+        low, high = model.predict_interval(X, coverage=interval).T
+        found |= {"low": pa.array(low), "high": pa.array(high)}
+    return found

@@ -159,8 +159,8 @@ def _numbers(column: ArrowColumn, name: str) -> ArrowColumn:
         texts = column.to_pylist()
         row = next((i for i, text in enumerate(texts) if not _is_number(text)), 0)
         raise TableError(
-            f"column {name!r}: expected numbers, found text, {texts[row]!r} in row {row}; leave it "
-            "out with --features, or turn it into numbers first"
+            f"column {name!r}: expected numbers, found text, {texts[row]!r} in row {row}; with "
+            f"--categorical {name} each value becomes a column, or leave it out with --features"
         )
     if not is_numeric(column.type):
         raise TableError(f"column {name!r}: expected numbers, found {column.type}")
