@@ -13,6 +13,7 @@ from headstart.cli.dataset import workers_at
 from headstart.cli.options import Classify, Data, Features, Group, Scheduler, Target, split_names
 from headstart.cli.progress import progress_bar
 from headstart.cli.tables import are_classes, read_columns, read_table
+from headstart.evaluation.advice import Source
 from headstart.evaluation.diagnosis import diagnose as compare_ways
 from headstart.evaluation.page import write_diagnosis
 
@@ -29,18 +30,21 @@ def diagnose(
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
     with mistakes():
-        table = read_columns(read_table(data, group), group, target, split_names(features))
+        named = split_names(features)
+        table = read_columns(read_table(data, group), group, target, named)
         with progress_bar(Console(stderr=True)) as progress, workers_at(scheduler) as workers:
-            bar = progress.add_task("tasks held out", total=1.0)
+            bar = progress.add_task("comparing", total=1.0 if out is None else 1.05)
             diagnosis = compare_ways(
                 *(table.X, table.y, table.ids),
                 shots=shots,
-                classify=classify or are_classes(table.y),
+                classify=True if classify or are_classes(table.y) else None,
                 callback=lambda done: progress.update(bar, completed=done),
                 executor=workers.executor,
             )
-        if out is not None:
-            write_diagnosis(out, diagnosis, f"{data.name}: {target} by {group}")
+            if out is not None:
+                source = Source(str(data), group, target, named, classify)
+                write_diagnosis(out, diagnosis, source)
+                progress.update(bar, completed=1.05)
     print_line(str(diagnosis))
     if out is not None:
         print_line(f"page: {out}")

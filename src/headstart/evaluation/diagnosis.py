@@ -25,7 +25,7 @@ from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.estimators.inputs import Labels
 from headstart.evaluation import priors, ways
 from headstart.evaluation.curve import FewShotCurve
-from headstart.evaluation.held_out import Fold, Plan, Positions, Table, deal, task_means
+from headstart.evaluation.held_out import Fold, Plan, Table, deal, task_means
 from headstart.evaluation.priors import ALONE, HEADSTART, ISOTROPIC, LEVELS, POOLED, Known
 from headstart.evaluation.verdict import REASONS, Gain, decide, gains, last_gain, surely_better
 from headstart.tasks import TaskSet
@@ -135,7 +135,8 @@ class Diagnosis:
     def said(self, way: str) -> str:
         """The error of a way after the most rows, in words."""
         mean = float(self.curves[way].mean[-1])
-        return f"gets {mean:.1%} of labels wrong" if self.classify else f"is off by {mean:.4g}"
+        wrong = f"gets {100.0 * mean:.1f} % of labels wrong"
+        return wrong if self.classify else f"is off by {mean:.4g}"
 
     def difference(self, way: str) -> str:
         """How much less or more headstart is off than another way, with the 95 % interval."""
@@ -181,7 +182,9 @@ class Diagnosis:
         lines += [
             f"{self.n_tasks} tasks, {self.n_rows} rows; {T} tasks held out, {error} on their other "
             "rows by the rows they were adapted to:",
-            " " * 24 + "".join(f"{k:>9}" for k in shots) + f"   headstart minus it, after {shots[-1]}",
+            " " * 24
+            + "".join(f"{k:>9}" for k in shots)
+            + f"   headstart minus it ({shots[-1]} rows)",
         ]
         for way, curve in self.curves.items():
             row = f"  {way:22}" + "".join(f"{mean:9.4g}" for mean in curve.mean)
@@ -307,8 +310,12 @@ def diagnose(
               if w in priors.WAYS}  # fmt: skip
     return Diagnosis(
         decide(*(scores[way] for way in (HEADSTART, LEVELS, ALONE, POOLED))),
-        *(curves, scores, Forecasts(*map(np.concatenate, zip(*parts, strict=True)))),
-        *(model, bool(binary), len(table.tasks), len(table.tasks.y), len(tasks)),
+        curves,
+        scores,
+        Forecasts(*(np.concatenate(column) for column in zip(*parts, strict=True))),
+        model,
+        bool(binary),
+        *(len(table.tasks), len(table.tasks.y), len(tasks)),
     )
 
 
@@ -338,7 +345,7 @@ def _judge(
     count: Callable[[], object] = lambda: None,
 ) -> _Judged:
     """Errors of every way on a fold, each kind of error for each task and number of rows."""
-    binary, y = bool(table.classes.size), fold.queries.y
+    binary, y = bool(table.classes.size), fold.queries.y.astype(np.float64)
     dense = Fold(*(_with_numbers(tasks, numbers) for tasks in fold))
     errors = {}
     for way in priors.WAYS:
@@ -351,8 +358,10 @@ def _judge(
     last = known[-1]
     mean = 1.0 / (1.0 + np.exp(-_margin(last))) if binary else last.mean
     for name, estimator in extra.items():
-        way = ways.adapted if ways.can_adapt(estimator) else ways.pooled
-        labels = way(estimator, table, fold, shots)
+        predict: Callable[..., Iterator[Labels]] = ways.pooled
+        if ways.can_adapt(estimator):
+            predict = ways.adapted
+        labels = predict(estimator, table, fold, shots)
         errors[name] = _by_task([[_plain_error(y, z, binary) for z in labels]], fold.queries)
         count()
     return errors, Forecasts(y, mean, np.sqrt(last.variance))
@@ -367,8 +376,9 @@ def _margin(known: Known) -> Vector:
     return known.mean / np.sqrt(1.0 + math.pi / 8.0 * known.variance)
 
 
-def _plain_error(y: Labels, z: Labels, binary: bool) -> Vector:
-    return np.asarray(y * z <= 0.0, np.float64) if binary else np.abs(y - z)
+def _plain_error(y: Vector, z: Labels, binary: bool) -> Vector:
+    predicted = z.astype(np.float64)
+    return np.asarray(y * predicted <= 0.0, np.float64) if binary else np.abs(y - predicted)
 
 
 def _by_task(kinds: list[list[Vector]], queries: TaskSet) -> Vector:

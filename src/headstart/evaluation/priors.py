@@ -80,16 +80,17 @@ class _Pinned(Full):
     def step(self, sigma: Factored, info: Matrix, gone: Matrix) -> Vector:
         info, gone = self._shrunk(sigma, info, gone)
         factor = max(gone[-1, -1], 0.0) / info[-1, -1]
-        return np.log(sigma.values[-1:] * max(np.sqrt(factor), 1e-12))
+        return np.asarray(np.log(sigma.values[-1:] * max(np.sqrt(factor), 1e-12)))
 
     def plain_step(self, sigma: Factored, info: Matrix, gone: Matrix) -> Vector:
         factor = 1.0 - info[-1, -1] + gone[-1, -1]
-        return np.log(sigma.values[-1:] * max(factor, 1e-12))
+        return np.asarray(np.log(sigma.values[-1:] * max(factor, 1e-12)))
 
 
 def alone(tasks: TaskSet, loss: str) -> Prior:
-    """The prior of tasks with nothing in common: it starts at 0, because every task is also
-    learned from with its labels turned round.
+    """The prior of tasks that have nothing in common.
+
+    It starts at 0, because every task is learned from twice, once with its labels turned round.
     """
     level = 0.0 if get_loss(loss).binary else float(np.mean(tasks.y))
     y, cuts = tasks.y - level, tasks.offsets

@@ -9,12 +9,14 @@ from headstart.evaluation.curve import FewShotCurve
 REASONS = {
     "share": "New tasks do clearly better from a learned start than alone or with one model.",
     "share a little": "A learned start surely helps, but by less than a tenth.",
-    "pool instead": "One model for all does as well: the tasks are too alike for their own weights.",
+    "pool instead": "One model for all does as well: tasks are too alike for weights of their own.",
     "do not share": "Each task alone does as well: the tasks have too little in common.",
     "cannot tell": "There are too few tasks to tell; more of them would.",
 }
 VERDICTS = list(REASONS)
 SMALL_GAIN = 0.1  # a share of the error below which a gain is little
+WORTH = 0.01  # a share below which it is not worth the trouble
+NOTHING = 1e-4  # a share of the error of who knows nothing, below which errors are rounding
 FEWEST = 10  # held-out tasks, below which nothing is said
 
 
@@ -49,17 +51,19 @@ def decide(
 ) -> str:
     """One of `VERDICTS`: sharing must surely be better than both simpler ways to be advised.
 
-    Where it is not, the better of these two is, if a gain of a tenth of its error is out of the
-    question; else there are too few tasks to tell. No error is divided by another, so that errors
-    of 0 decide nothing.
+    Where it is not, or by less than a hundredth, the better of these two is advised, if a gain of
+    a tenth of its error is out of the question; else there are too few tasks to tell. Errors that
+    are 0 but for rounding decide nothing.
     """
     if len(head.errors) < FEWEST:
         return "cannot tell"
     simple = alone if alone.mean[-1] < pooled.mean[-1] else pooled
-    matters = SMALL_GAIN * float(simple.mean[-1])
+    least = max(WORTH * float(simple.mean[-1]), NOTHING * float(alone.mean[0]))
+    matters = max(SMALL_GAIN * float(simple.mean[-1]), least)
     sharing = levels if surely_better(levels, head) else head
     gain = last_gain(sharing, simple)
-    if surely_better(sharing, alone) and surely_better(sharing, pooled):
+    sure = surely_better(sharing, alone) and surely_better(sharing, pooled)
+    if sure and -gain.mean >= least:
         return "share" if -gain.mean >= matters else "share a little"
     if -gain.low > matters:
         return "cannot tell"

@@ -26,7 +26,7 @@ def can_adapt(estimator: Any) -> bool:
     return isinstance(model_of(estimator), Meta)
 
 
-def adapted(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[Vector]:
+def adapted(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[Labels]:
     """Learn where tasks start from the known ones, and adapt to k rows of each new one.
 
     The steps of a pipeline before the last learn from the known tasks too.

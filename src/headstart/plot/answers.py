@@ -64,7 +64,10 @@ def intervals_of(
     ax.plot(x[~hit], y[shown][~hit], "^", color=MISSED, markersize=5.5)
     ends = [float(centre.min()), float(centre.max())]
     ax.plot(ends, ends, color=INK, lw=0.8)
-    ax.set_title(f"{share:.0%} intervals held {inside.mean():.1%} of {len(y):,} rows", loc="left")
+    ax.set_title(
+        f"{100 * share:.3g} % intervals held {100 * inside.mean():.1f} % of {len(y):,} rows",
+        loc="left",
+    )
     ax.text(0.02, 0.97, "● inside its interval", color=SHARED, transform=ax.transAxes, va="top",
             fontsize="small")  # fmt: skip
     ax.text(0.02, 0.90, "▲ outside", color=MISSED, transform=ax.transAxes, va="top",
@@ -86,7 +89,9 @@ def calibration(happened: ArrayLike, probability: ArrayLike, *, ax: Axes | None 
         ax.vlines(x, ends.low, ends.high, color=SHARED, lw=2.0)
         ax.plot([x], [yes[there].mean()], "o", color=SHARED, markersize=6)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=INK, lw=0.8)
-    ax.set_title(f"said {p.mean():.1%}, seen {yes.mean():.1%} of {len(p):,} rows", loc="left")
+    ax.set_title(
+        f"said {100 * p.mean():.1f} %, seen {100 * yes.mean():.1f} % of {len(p):,} rows", loc="left"
+    )
     ax.set_xlabel("probability said")
     ax.set_ylabel("share seen")
     return ax

@@ -24,7 +24,6 @@ from headstart.plot.style import (
     apart,
     axes_or_new,
 )
-
 from headstart.tasks.ids import canonical
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def effects(model: Meta, *, ax: Axes | None = None, target: str = "the target") 
     beside = ax.get_yaxis_transform()
     for j, place in enumerate(places):
         ax.text(1.02, place, known.text(j), transform=beside, va="center", color=INK)
-    ax.text(1.02, places[0] + 0.5, "one unit:", transform=beside, va="bottom", color=FAINT)
+    ax.text(1.02, places[0] + 0.5, "of one unit:", transform=beside, va="bottom", color=FAINT)
     return ax
 
 
@@ -167,13 +166,15 @@ def entities(
     for j, place in enumerate(places):
         ax.plot(some[:, j], np.full(len(some), place), "|", color=FAINT, alpha=0.5, markersize=10)
     ax.plot(middle, places, "D", color=INK, markersize=6, zorder=4)
-    tops = [(float(middle[0]), "shared", INK)]
+    labels: dict[int, list[Label]] = {0: [(float(middle[0]), "shared", INK)]}
     for number, entity in enumerate(named):
         color, marker = NAMED[number % len(NAMED)]
         ax.plot(own[entity], places, color=color, marker=marker, markersize=6, lw=1.0, zorder=3)
-        tops.append((float(own[entity, 0]), str(keys[entity]), color))
+        j = int(np.argmax(np.abs((own[entity] - middle) / known.differs)))
+        labels.setdefault(j, []).append((float(own[entity, j]), str(keys[entity]), color))
     _feature_axis(ax, known, target)
-    _label_tops(ax, tops, places[0] + 0.45)
+    for j, row in labels.items():
+        _label_row(ax, row, places[j] + 0.25)
     return ax
 
 
@@ -200,7 +201,7 @@ def unusual(model: Meta, *, most: int = 10, ax: Axes | None = None) -> Axes:
         ax.plot([z], [place], "o", color=SHARED, markersize=7)
         there, shared = known.in_units(own[entity, j], j), known.in_units(known.shared[j], j)
         ax.annotate(
-            f"{known.names[j]}: {there:.3g}, not {shared:.3g}", (0.0, place),
+            f"{known.names[j]} {there:.3g}, shared {shared:.3g}", (0.0, place),
             (-6 if z > 0.0 else 6, 0), textcoords="offset points",
             ha="right" if z > 0.0 else "left", va="center", color=INK, fontsize="small",
         )  # fmt: skip
@@ -223,8 +224,8 @@ def _feature_axis(ax: Axes, known: Effects, target: str) -> None:
     ax.set_xlabel(f"change in {odds}{target} for a typical step{more}")
 
 
-def _label_tops(ax: Axes, labels: Sequence[Label], height: float) -> None:
-    """Write names above their marks in the first row, none over another."""
+def _label_row(ax: Axes, labels: Sequence[Label], height: float) -> None:
+    """Write names above their marks in a row, none over another."""
     low, high = ax.get_xlim()
     width = ax.get_figure().get_size_inches()[0] * 72.0  # type: ignore[union-attr]
     longest = max(len(text) for _, text, _ in labels)

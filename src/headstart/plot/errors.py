@@ -39,11 +39,16 @@ class Curve(Protocol):
     """Errors by the rows of a new task, such as `FewShotCurve`."""
 
     @property
-    def shots(self) -> tuple[int, ...]: ...
+    def shots(self) -> tuple[int, ...]:
+        """Numbers of rows."""
+
     @property
-    def mean(self) -> Vector: ...
+    def mean(self) -> Vector:
+        """The mean error after each."""
+
     @property
-    def half_width(self) -> Vector: ...
+    def half_width(self) -> Vector:
+        """Half the width of its interval."""
 
 
 def few_shot_curve(

@@ -17,6 +17,8 @@ INK, FAINT, SHARED, MISSED = "#222222", "#8a8a8a", "#0072b2", "#d55e00"
 PAPER = "#fdfdfd"  # what pictures stand on
 PINK, SKY, GREEN, ORANGE = "#cc79a7", "#56b4e9", "#009e73", "#e69f00"
 
+LINE = 1.4  # height of a line of text, over that of a letter
+
 Label = tuple[float, str, str]  # where it belongs, its text and its colour
 
 
@@ -33,11 +35,16 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 def label_ends(ax: Axes, labels: Sequence[Label]) -> None:
     """Write names beside the right ends of lines, none over another."""
+    from matplotlib import rcParams
+
     low, high = ax.get_ylim()
     to_axes = ax.transData + ax.transAxes.inverted()
     places = [float(to_axes.transform((0.0, y))[1]) for y, _, _ in labels]
-    room = ax.get_figure().get_size_inches()[1] * 72.0  # type: ignore[union-attr]
-    for place, (_, text, color) in zip(apart(places, 14.0 / room), labels, strict=True):
+    room = 0.75 * 72.0 * ax.get_figure().get_size_inches()[1]  # type: ignore[union-attr]
+    least = LINE * rcParams["font.size"] / room  # axes take about three quarters of a figure
+    found = apart(places, least)
+    found += min(max(-float(found.min()), 0.0), max(1.0 - float(found.max()), 0.0))
+    for place, (_, text, color) in zip(found, labels, strict=True):
         ax.text(1.02, place, text, transform=ax.transAxes, va="center", color=color)
     ax.set_ylim(low, high)
 
