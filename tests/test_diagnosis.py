@@ -18,7 +18,7 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from headstart import FewShotCurve, MetaRegressor, TaskSet, diagnose, few_shot_curve, learn_prior
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 from headstart.evaluation import diagnosis, priors
-from headstart.evaluation.diagnosis import Diagnosis
+from headstart.evaluation.findings import Diagnosis
 from headstart.evaluation.verdict import VERDICTS, decide
 from headstart.meta.prior.em import Learning
 
@@ -154,7 +154,10 @@ def test_headstart_is_what_fit_learns() -> None:
 def test_other_units_change_nothing() -> None:
     tasks = own(1.0, 0.7)(3)
     there = TaskSet(
-        tasks.X * [1e3, 0.01, 1.0, 1.0, 1.0] + [5.0, 1.0, 2e3, 0.0, 0.0], 60.0 * tasks.y, tasks.offsets, tasks.ids
+        tasks.X * [1e3, 0.01, 1.0, 1.0, 1.0] + [5.0, 1.0, 2e3, 0.0, 0.0],
+        60.0 * tasks.y,
+        tasks.offsets,
+        tasks.ids,
     )
     one, other = of(tasks), of(there)
     assert one.verdict == other.verdict

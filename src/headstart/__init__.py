@@ -18,7 +18,8 @@ from headstart.estimators import (
     load_model,
 )
 from headstart.evaluation import FewShotCurve, few_shot_curve, few_shot_score
-from headstart.evaluation.diagnosis import Diagnosis, diagnose
+from headstart.evaluation.diagnosis import diagnose
+from headstart.evaluation.findings import Diagnosis
 from headstart.inner.adapt import evaluate_bias, task_weights
 from headstart.inner.erm import ERMResult, biased_erm
 from headstart.inner.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual

@@ -6,7 +6,7 @@ import shlex
 from pathlib import PurePath
 from typing import NamedTuple
 
-from headstart.evaluation.diagnosis import Diagnosis
+from headstart.evaluation.findings import Diagnosis
 
 READERS = {".csv": "read_csv", ".arrow": "read_feather", ".feather": "read_feather"}
 

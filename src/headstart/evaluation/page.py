@@ -13,7 +13,7 @@ import numpy as np
 from headstart import plot
 from headstart._core.files import write_aside
 from headstart.evaluation.advice import Source, next_steps
-from headstart.evaluation.diagnosis import Diagnosis
+from headstart.evaluation.findings import Diagnosis
 from headstart.evaluation.pictures import Picture, as_figure
 from headstart.evaluation.priors import HEADSTART
 from headstart.evaluation.verdict import REASONS, last_gain
