@@ -33,7 +33,8 @@ def _browse(page: Path, folder: Path, *options: str) -> str:
 def evaluate(page: Path, folder: Path, script: str, *options: str) -> Any:
     """What a script gives that runs in the page once it is laid out, as JSON."""
     probe = folder / "probe.html"
-    ending = f"<script>document.title = JSON.stringify((() => {{ {script} }})())</script>"
+    say = f"document.title = JSON.stringify((() => {{ {script} }})())"
+    ending = f"<script>addEventListener('load', () => {{ {say} }})</script>"
     probe.write_text(page.read_text(encoding="utf-8") + ending, encoding="utf-8")
     document = _browse(probe, folder, "--dump-dom", *options)
     return json.loads(html.unescape(document.split("<title>")[1].split("</title>")[0]))
