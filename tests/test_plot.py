@@ -34,7 +34,8 @@ def rows() -> tuple[pd.DataFrame, Array]:
     frame = pd.DataFrame({"price": rng.normal(100.0, 20.0, 720), "rain": rng.normal(size=720)})
     own = rng.normal(-2.0, 0.1, 60)
     own[7] = -1.0
-    y = 300.0 + own[shop] * (frame["price"] - 100.0) + 5.0 * frame["rain"] + rng.normal(0.0, 3.0, 720)
+    dear = frame["price"] - 100.0
+    y = 300.0 + own[shop] * dear + 5.0 * frame["rain"] + rng.normal(0.0, 3.0, 720)
     return frame.assign(shop=shop), y.to_numpy()
 
 
