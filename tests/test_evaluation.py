@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from headstart import (
     FewShotCurve,
@@ -100,13 +105,80 @@ def test_frames_repeats_and_shuffles() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user=ids)
     inside = few_shot_curve(MetaRegressor(group="user"), frame, y)
     beside = few_shot_curve(MetaRegressor(), X, y, ids)
-    np.testing.assert_array_equal(inside.errors, beside.errors)
+    np.testing.assert_allclose(inside.errors, beside.errors, atol=1e-12)
     twice = few_shot_curve(MetaRegressor(), X, y, ids, repeats=2)
     assert np.any(twice.errors != beside.errors)
     drawn = few_shot_curve(MetaRegressor(), X, y, ids, shuffle=True)
     assert np.any(drawn.errors != beside.errors)
     score = few_shot_score(MetaRegressor(), X, y, ids, shots=8)
     assert score == pytest.approx(few_shot_curve(MetaRegressor(), X, y, ids, shots=[8]).mean[0])
+
+
+def noisy_table() -> tuple[Array, Array, NDArray[np.int64]]:
+    X, y, ids = table()
+    return X, y + 0.5 * np.random.default_rng(1).normal(size=len(y)), ids
+
+
+def frame_of(ids: NDArray[np.int64], X: Array) -> pd.DataFrame:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    return frame.assign(kind=np.where(ids % 2 == 0, "even", "odd"), user=ids)
+
+
+def test_pipelines_learn_from_known_tasks_and_adapt_to_new_ones() -> None:
+    X, y, ids = noisy_table()
+    frame = frame_of(ids, X)
+    prepare = ColumnTransformer(
+        [
+            ("kind", OneHotEncoder(drop="first", sparse_output=False), ["kind"]),
+            ("a", StandardScaler(), ["a"]),
+        ],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(prepare, MetaRegressor(group="user"))
+    curve = few_shot_curve(pipeline, frame, y, shots=[0, 4], folds=3, random_state=1)
+    order = list(dict.fromkeys(ids.tolist()))
+    for part in np.array_split(np.random.default_rng(1).permutation(30), 3):
+        held_out = [order[i] for i in part]
+        known = ~np.isin(ids, held_out)
+        fitted = pipeline.fit(frame[known], y[known])
+        for i in held_out:
+            rows = np.flatnonzero(ids == i)
+            new = fitted[:-1].transform(frame.iloc[rows])
+            own = fitted[-1].adapt(new[:4], y[rows[:4]]).predict(new[4:])
+            start = fitted.predict(frame.iloc[rows[4:]])
+            expected = [np.abs(z - y[rows[4:]]).mean() for z in (start, own)]
+            position = curve.ids.tolist().index(i)
+            np.testing.assert_allclose(curve.errors[position], expected, rtol=1e-5)
+    inside = few_shot_curve(pipeline, pl.from_pandas(frame), y, shots=[0, 4], folds=3)
+    np.testing.assert_array_equal(
+        inside.errors, few_shot_curve(pipeline, frame, y, shots=[0, 4], folds=3).errors
+    )
+    trees = make_pipeline(OneHotEncoder(), Ridge())
+    with pytest.raises(TypeError, match="Pipeline cannot adapt; say how"):
+        few_shot_curve(trees, frame, y, group="user")
+    assert few_shot_score(trees, frame[["kind", "user"]], y, group="user", how="pooled") > 0.0
+
+
+def test_descriptions_and_sparse_rows() -> None:
+    X, y, ids = noisy_table()
+    y = y + 5.0 * (ids % 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user=ids, odd=ids % 2)
+    model = MetaRegressor(group="user", side=["odd"])
+    curve = few_shot_curve(model, frame, y, shots=[0, 2], folds=2, random_state=0)
+    plain = few_shot_curve(MetaRegressor(group="user"), frame.drop(columns="odd"), y, shots=[0, 2])
+    assert curve.mean[0] < 0.6 * plain.mean[0]
+    order = np.array(list(dict.fromkeys(ids.tolist())))
+    half = order[np.random.default_rng(0).permutation(30)[:15]]
+    fitted = model.fit(frame[~np.isin(ids, half)], y[~np.isin(ids, half)])
+    rows = np.flatnonzero(ids == half[0])
+    own = fitted.adapt(frame.iloc[rows[:2]], y[rows[:2]]).predict(frame.iloc[rows[2:]])
+    expected = [np.abs(z - y[rows[2:]]).mean() for z in (fitted.predict(frame.iloc[rows[2:]]), own)]
+    position = curve.ids.tolist().index(half[0])
+    np.testing.assert_allclose(curve.errors[position], expected, rtol=1e-5)
+    thin = few_shot_curve(MetaRegressor(), csr_array(X), y, ids, shots=[0, 4])
+    dense = few_shot_curve(MetaRegressor(metric="diagonal"), X, y, ids, shots=[0, 4])
+    np.testing.assert_allclose(thin.mean, dense.mean, rtol=0.2)
 
 
 def test_intervals_cover_the_mean() -> None:

@@ -104,8 +104,12 @@ def test_pupils(capsys: pytest.CaptureFixture[str]) -> None:
     assert int(known[2]) - int(known[0]) < int(new[2]) - int(new[0])
 
 
-def test_when_not_to_share(capsys: pytest.CaptureFixture[str]) -> None:
+def test_when_not_to_share(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADSTART_PICTURES", str(tmp_path))
     lines = run("when_not_to_share", capsys)
+    assert (tmp_path / "when_not_to_share.png").stat().st_size > 20_000
     first, second, third = (line for line in lines if line.startswith("verdict"))
     assert first.startswith("verdict: do not share")
     assert second.startswith("verdict: pool instead")

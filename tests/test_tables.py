@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -17,6 +18,7 @@ import pytest
 from browser import needs_browser, open_page
 from datasets_on_disk import read as read_folder
 from pyarrow import parquet
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose, load_model
@@ -306,9 +308,33 @@ def test_diagnose_prints_and_writes_a_page(tmp_path: Path) -> None:
     found = diagnose(frame[["age", "price"]], frame["y"], frame["user"], shots=4)
     assert str(found) in said
     page = (tmp_path / "page.html").read_text()
-    assert found.verdict in page
-    assert "data:image/png;base64," in page
-    assert "http" not in page.replace("http://www.w3.org", "")
+    assert f">{found.verdict}</h1>" in page
+    assert page.count("<svg ") == 5 - 2 * (found.verdict == "pool instead")
+    assert f"headstart fit {data} --group user --target y" in page
+    for address in re.findall(r'(?:href|src)="([^"]*)"', page):
+        assert address.startswith("#"), address  # all of it is in the page
+
+
+def test_progress_ends_when_the_page_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float] = []
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device", "page.html")
+
+    monkeypatch.setattr(Progress, "update", lambda _, __, completed, **___: seen.append(completed))
+    data = write(table(), tmp_path / "data.parquet")
+    options = ["diagnose", data, *ASKED, "--shots", 4, "--out", tmp_path / "page.html"]
+    assert run(*options)[0] == 0
+    total = seen[-1]
+    assert seen == sorted(seen)
+    command = sys.modules["headstart.cli.diagnose"]  # the name in headstart.cli is a function
+    monkeypatch.setattr(command, "write_diagnosis", fails)
+    seen.clear()
+    code, _, said = run(*options)
+    assert (code, "No space left on device" in said) == (2, True)
+    assert seen[-1] < total
 
 
 @needs_browser
@@ -316,8 +342,8 @@ def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
     data = write(table(), tmp_path / "data.parquet")
     assert run("diagnose", data, *ASKED, "--out", tmp_path / "diagnosis.html")[0] == 0
     document, picture = open_page(tmp_path / "diagnosis.html", tmp_path)
-    assert "verdict:" in document
-    assert "headstart - alone" in document
+    assert 'id="verdict"' in document
+    assert "headstart minus it" in document
     assert len(picture) > 20_000
 
 

@@ -7,7 +7,8 @@ from .estimators import (
     load_model,
 )
 from .evaluation import FewShotCurve, few_shot_curve, few_shot_score
-from .evaluation.diagnosis import Diagnosis, diagnose
+from .evaluation.diagnosis import diagnose
+from .evaluation.findings import Diagnosis
 from .inner.adapt import evaluate_bias, task_weights
 from .inner.erm import ERMResult, biased_erm
 from .inner.sgd import SGDResult, SGDState, biased_sgd, sgd_batch, weights_from_dual

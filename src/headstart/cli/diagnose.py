@@ -13,6 +13,7 @@ from headstart.cli.dataset import workers_at
 from headstart.cli.options import Classify, Data, Features, Group, Scheduler, Target, split_names
 from headstart.cli.progress import progress_bar
 from headstart.cli.tables import are_classes, read_columns, read_table
+from headstart.evaluation.advice import Source
 from headstart.evaluation.diagnosis import diagnose as compare_ways
 from headstart.evaluation.page import write_diagnosis
 
@@ -29,10 +30,11 @@ def diagnose(
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
     with mistakes(data):
-        table = read_columns(read_table(data, group), group, target, split_names(features))
+        named = split_names(features)
+        table = read_columns(read_table(data, group), group, target, named)
         classes = are_classes(target, table.y, classify)
         with progress_bar(error_console()) as progress, workers_at(scheduler) as workers:
-            bar = progress.add_task("tasks held out", total=1.0)
+            bar = progress.add_task("comparing", total=1.0 if out is None else 1.05)
             diagnosis = compare_ways(
                 *(table.X, table.y, table.ids),
                 shots=shots,
@@ -40,9 +42,10 @@ def diagnose(
                 callback=lambda done: progress.update(bar, completed=done),
                 executor=workers.executor,
             )
-        if out is not None:
-            clear_asides(out.parent, out.name)  # of a command that was killed
-            write_diagnosis(out, diagnosis, f"{data.name}: {target} by {group}")
+            if out is not None:
+                clear_asides(out.parent, out.name)  # of a command that was killed
+                write_diagnosis(out, diagnosis, Source(str(data), group, target, named, classes))
+                progress.update(bar, completed=1.05)
     for line in str(diagnosis).splitlines():
         print_line(line)
     if out is not None:

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from headstart._core.checks import Vector
 from headstart.estimators.inputs import Labels
+from headstart.plot.style import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,8 +54,8 @@ class FewShotCurve:
         return FewShotCurve(self.shots, self.errors - other.errors, self.ids, self.level)
 
     def plot(self, ax: Axes | None = None, label: str | None = None, **style: Any) -> Axes:
-        """Draw the curve with its band; returns the axes."""
-        ax = new_axes() if ax is None else ax
+        """Draw the curve with its band; returns the axes. `headstart.plot` draws several."""
+        ax = axes_or_new(ax)
         places = np.arange(len(self.shots))
         (line,) = ax.plot(places, self.mean, label=label, **style)
         low, high = self.mean - self.half_width, self.mean + self.half_width
@@ -68,11 +69,3 @@ class FewShotCurve:
         points = zip(self.shots, self.mean, self.half_width, strict=True)
         errors = ", ".join(f"{k}: {m:.3g} ± {h:.2g}" for k, m, h in points)
         return f"FewShotCurve({len(self.errors)} tasks; {errors})"
-
-
-def new_axes() -> Axes:
-    """Axes of a new figure."""
-    from matplotlib import pyplot as plt
-
-    axes: Axes = plt.subplots()[1]
-    return axes

@@ -1,128 +1,36 @@
-r"""Is sharing worth it here? Three ways to treat the tasks, compared on tasks held out.
+r"""Is sharing worth it here? Five ways to treat the tasks, compared on tasks held out.
 
-*Independent*: every task alone, the exact solution from bias 0 with one reg chosen on the other
-tasks. *Pooled*: one linear model for all. *Headstart*: the learned prior, with the defaults of
-`MetaRegressor` and `MetaClassifier`.
+The ways stand in `priors`; they are five priors of the tasks' weights, of which the last is what
+`MetaRegressor().fit` and `MetaClassifier().fit` learn. What is made of their errors stands in
+`verdict`, and how it is told in `findings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.linear_model import HuberRegressor, LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.exceptions import ConvergenceWarning
 
-from headstart._core.checks import check_count, check_generator
+from headstart._core.checks import Vector, check_count, check_generator
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.estimators.inputs import Labels
-from headstart.evaluation.curve import FewShotCurve, new_axes
-from headstart.evaluation.held_out import ERRORS, Forecast, Plan, held_out_curve, read_tasks
-from headstart.evaluation.task_variance import TaskVariance, estimate_task_variance
-from headstart.evaluation.ways import adapted, pooled, solved_alone
+from headstart.evaluation import priors, ways
+from headstart.evaluation.curve import FewShotCurve
+from headstart.evaluation.findings import Diagnosis, Forecasts
+from headstart.evaluation.held_out import Fold, Plan, Table, deal, task_means
+from headstart.evaluation.priors import ALONE, HEADSTART, LEVELS, POOLED, Known
+from headstart.evaluation.verdict import decide
 from headstart.tasks import TaskSet
-from headstart.theory import fixed_bias, learned_bias
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-REASONS = {
-    "share": "New tasks do clearly better from the learned bias than alone or pooled.",
-    "share a little": "The learned bias helps, but by less than a tenth, or not surely.",
-    "pool instead": "The tasks are too alike for weights of their own to help.",
-    "do not share": "A common bias does not help these tasks more than their own rows do.",
-}
-VERDICTS = list(REASONS)
-SMALL_GAIN = 0.1  # below this share of the error it is little
-LEAST = 1e-12  # the bounds are for tasks that are not all the same
-
-
-class Gain(NamedTuple):
-    """Mean paired difference of two ways' errors after so many rows, and its 95 % interval."""
-
-    shots: int
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, repr=False)
-class Diagnosis:
-    """What was found, and what to do.
-
-    Attributes
-    ----------
-    verdict : one of "share", "share a little", "pool instead", "do not share"
-    headstart, independent, pooled : FewShotCurve
-        Errors on held-out tasks; of these the verdict takes the last column.
-    spread : TaskVariance
-        How far the tasks' weights are from 0 and from their mean.
-    bounds : the paper's bounds on the excess risk with these numbers put in
-    n_tasks, n_rows : of the data
-    """
-
-    verdict: str
-    headstart: FewShotCurve
-    independent: FewShotCurve
-    pooled: FewShotCurve
-    spread: TaskVariance
-    bounds: dict[str, float]
-    n_tasks: int
-    n_rows: int
-
-    @property
-    def curves(self) -> dict[str, FewShotCurve]:
-        """The three curves by name."""
-        return {
-            "each task alone": self.independent,
-            "all tasks pooled": self.pooled,
-            "headstart": self.headstart,
-        }
-
-    def gains(self, over: FewShotCurve) -> list[Gain]:
-        """Errors of headstart minus those of `independent` or `pooled`, by the size of a task."""
-        gap = self.headstart.minus(over)
-        points = zip(gap.shots, gap.mean.tolist(), gap.half_width.tolist(), strict=True)
-        return [Gain(k, mean, mean - half, mean + half) for k, mean, half in points]
-
-    @property
-    def lines(self) -> list[str]:
-        """The findings in words."""
-        k = self.headstart.shots[-1]
-        lines = [f"{self.n_tasks} tasks, {self.n_rows} rows; error on new tasks after {k} rows:"]
-        for name, curve in self.curves.items():
-            lines.append(f"  {name:17} {curve.mean[-1]:.4g} ± {curve.half_width[-1]:.2g}")
-        for name, other in (("alone", self.independent), ("pooled", self.pooled)):
-            lines.append(f"headstart - {name}, and its 95 % interval, by rows of the new task:")
-            lines += [
-                f"  {gain.shots:3}  {gain.mean:+9.3g}   {gain.low:+.3g} to {gain.high:+.3g}"
-                for gain in self.gains(other)
-            ]
-        from_0, from_m = f"{self.spread.var_0:.3g}", f"{self.spread.var_m:.3g}"
-        lines.append(f"weights: {from_0} from 0 (Var_0), {from_m} from their mean (Var_m)")
-        bounds = ", ".join(f"{name} {value:.3g}" for name, value in self.bounds.items())
-        lines.append(f"the paper's bounds on the excess risk: {bounds}")
-        return [*lines, f"verdict: {self.verdict}. {REASONS[self.verdict]}"]
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Few-shot curves of the three, and the verdict as a title; returns the axes."""
-        ax = new_axes() if ax is None else ax
-        styles = [("#777777", "-.", "s"), ("#b2182b", "--", "^"), ("#2166ac", "-", "o")]
-        for (name, curve), (color, dashes, marker) in zip(self.curves.items(), styles, strict=True):
-            curve.plot(ax, label=name, color=color, linestyle=dashes, marker=marker)
-        ax.set_title(f"verdict: {self.verdict}")
-        ax.legend(frameon=False)
-        ax.grid(alpha=0.25)
-        return ax
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines)
+MAX_ROWS, ROWS_OF_A_TASK = 200_000, 1_000  # of more, a sample is enough
+LEAST_SAMPLE = 100  # tasks, however many rows they have
 
 
 def diagnose(
@@ -133,15 +41,20 @@ def diagnose(
     group: str | int | None = None,
     shots: int = 8,
     classify: bool | None = None,
+    estimators: Mapping[str, Any] | None = None,
     folds: int = 5,
+    max_tasks: int = 5_000,
     random_state: object = 0,
     callback: Callable[[float], object] | None = None,
     executor: Executor | None = None,
 ) -> Diagnosis:
-    """Compare independent, pooled and headstart on held-out tasks, and say what to do.
+    """Compare five ways to treat tasks on tasks held out, and say what to do.
 
-    Every task with more than `shots` rows is held out once, adapted to its first rows and
-    judged by those after the first `shots`. Intervals are over tasks, of paired differences.
+    Each task alone, all pooled, pooled with a shrunken level of each task (a random intercept),
+    headstart with one variance for all columns, and headstart as `fit` learns it. All have the
+    same units, intercept and loss. Every task with more than `shots` rows is held out once,
+    adapted to its first rows and judged by those after the first `shots`. Intervals are over
+    tasks, of paired differences.
 
     Parameters
     ----------
@@ -151,12 +64,23 @@ def diagnose(
         Rows of a new task to learn from.
     classify : bool, optional
         Whether y are two classes; by default if it has two values.
+    estimators : dict of scikit-learn estimators or pipelines by name, optional
+        To be compared too. Each is fitted to the pooled rows of the tasks that are not held out;
+        one that can adapt, such as a pipeline that ends in `MetaRegressor`, is adapted. They
+        have no part in the verdict.
     folds, random_state
         As in `few_shot_curve`.
+    max_tasks : int
+        Of more tasks, or of more than 200,000 rows, a random sample is looked at; of a task its
+        first 1,000 rows.
     callback : function of a number, optional
         Called with the share of the work that is done, from time to time.
     executor : concurrent.futures.Executor, optional
-        Who compares the ways; this thread by default.
+        Who does the folds; this thread by default.
+
+    Returns
+    -------
+    Diagnosis
 
     Examples
     --------
@@ -168,78 +92,123 @@ def diagnose(
     'share'
     """
     binary = np.unique(np.asarray(y)).size == 2 if classify is None else classify
-    tasks, classes = read_tasks(X, y, groups, group, binary=binary)
-    most = check_count("shots", shots)
+    table = Table.read(X, y, groups, group, binary=binary)
+    most, rng = check_count("shots", shots), check_generator(random_state)
     powers = (1 << p for p in range(most.bit_length()))
-    plan = Plan((0, *(k for k in powers if k < most), most), folds)
-    seed = int(check_generator(random_state).integers(2**32))
+    steps = (0, *(k for k in powers if k < most), most)
+    plan = Plan(steps, check_count("folds", folds, at_least=2))
+    tasks = _sample(table.tasks, check_count("max_tasks", max_tasks, at_least=2), most, rng)
+    cases = list(deal(tasks, plan, rng))
+    extra = dict(estimators or {})
+    if taken := sorted(set(extra) & set(priors.WAYS)):
+        raise ValueError(f"estimators: the name {taken[0]!r} is taken; give another")
 
-    ways = _ways(classes)
-    run = map if executor is None else executor.map
-    curves = []
-    for curve in run(partial(_curve, tasks, binary, plan, seed), ways):
-        curves.append(curve)
+    done, work = 0, 1 + len(cases) * (len(priors.WAYS) + len(extra))
+
+    def count(steps: int = 1) -> None:
+        nonlocal done
+        done += steps
         if callback is not None:
-            callback(len(curves) / len(ways))
-    head, pool, alone = curves
-    variance = estimate_task_variance(tasks)
+            callback(done / work)
+
+    model = MetaClassifier() if binary else MetaRegressor()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        names = np.repeat(tasks.ids, tasks.sizes)
+        model.fit(table.rows(tasks), table.labels(tasks), groups=names)
+        count()
+        numbers = np.asarray(table.X, np.float64)
+        judge = partial(_judge, table, numbers, extra, steps)
+        if executor is None:
+            judged: Iterator[_Judged] = (judge(fold, count) for _, fold in cases)
+        else:
+            judged = executor.map(judge, [fold for _, fold in cases])
+        errors: dict[str, Vector] = {}
+        parts = []
+        for (places, _), (found, seen) in zip(cases, judged, strict=True):
+            for way, values in found.items():
+                shape = (len(values), len(tasks), len(steps))
+                errors.setdefault(way, np.zeros(shape))[:, places] = values
+            parts.append(seen)
+            if executor is not None:
+                count(len(found))
+    able = tasks.sizes > most
+    curves = {way: FewShotCurve(steps, e[0, able], tasks.ids[able]) for way, e in errors.items()}
+    scores = {w: FewShotCurve(steps, e[-1, able], tasks.ids[able]) for w, e in errors.items()
+              if w in priors.WAYS}  # fmt: skip
     return Diagnosis(
-        decide(head, alone, pool, variance),
-        *(head, alone, pool, variance, _bounds(tasks, variance, most)),
-        *(len(tasks), len(tasks.y)),
+        decide(*(scores[way] for way in (HEADSTART, LEVELS, ALONE, POOLED))),
+        curves,
+        scores,
+        Forecasts(*(np.concatenate(column) for column in zip(*parts, strict=True))),
+        model,
+        bool(binary),
+        *(len(table.tasks), len(table.tasks.y), len(tasks)),
     )
 
 
-def _ways(classes: Labels) -> list[Forecast]:
-    """Headstart, pooled and alone."""
-    model: MetaRegressor | MetaClassifier = MetaRegressor()
-    linear: HuberRegressor | LogisticRegression = HuberRegressor(max_iter=1000)
-    if classes.size:
-        model, linear = MetaClassifier(), LogisticRegression(max_iter=1000)
-    return [
-        partial(adapted, model, classes),
-        partial(pooled, make_pipeline(StandardScaler(), linear), classes),
-        partial(solved_alone, classes),
-    ]
+# Errors by way, of shape (kinds, tasks, shots), and what headstart knew of the queries.
+_Judged = tuple[dict[str, Vector], Forecasts]
 
 
-def _curve(tasks: TaskSet, binary: bool, plan: Plan, seed: int, way: Forecast) -> FewShotCurve:
-    """Errors of one way on tasks held out, in the same folds as the others."""
-    judge = ERRORS["zero_one" if binary else "absolute"]
-    return held_out_curve(way, tasks, judge, plan, np.random.default_rng(seed))
+def _sample(tasks: TaskSet, most: int, shots: int, rng: np.random.Generator) -> TaskSet:
+    """The tasks, or where there are very many rows, some of them and their first rows."""
+    limit = max(ROWS_OF_A_TASK, 2 * shots)
+    if tasks.sizes.max() > limit:
+        first = np.arange(len(tasks.y)) - np.repeat(tasks.offsets[:-1], tasks.sizes) < limit
+        offsets = np.append(0, np.cumsum(np.minimum(tasks.sizes, limit)))
+        tasks = TaskSet(tasks.X[first], tasks.y[first], offsets, tasks.ids)
+    order = rng.permutation(len(tasks))
+    fit = int(np.searchsorted(np.cumsum(tasks.sizes[order]), MAX_ROWS, side="right"))
+    used = min(len(tasks), most, max(fit, LEAST_SAMPLE))
+    return tasks if used == len(tasks) else tasks.subset(np.sort(order[:used]))
 
 
-def decide(
-    head: FewShotCurve, alone: FewShotCurve, pool: FewShotCurve, variance: TaskVariance
-) -> str:
-    """What to do: a way is better than another if the whole interval of the difference says so."""
+def _judge(
+    table: Table,
+    numbers: Vector,
+    extra: dict[str, Any],
+    shots: tuple[int, ...],
+    fold: Fold,
+    count: Callable[[], object] = lambda: None,
+) -> _Judged:
+    """Errors of every way on a fold, each kind of error for each task and number of rows."""
+    binary, y = bool(table.classes.size), fold.queries.y.astype(np.float64)
+    dense = Fold(*(_with_numbers(tasks, numbers) for tasks in fold))
+    errors = {}
+    for way in priors.WAYS:
+        known = list(priors.forecasts(way, "logistic" if binary else "squared", dense, shots))
+        kinds = [[_plain_error(y, k.mean, binary) for k in known]]
+        if binary:
+            kinds.append([np.logaddexp(0.0, -y * _margin(k)) for k in known])
+        errors[way] = _by_task(kinds, fold.queries)
+        count()
+    last = known[-1]
+    mean = 1.0 / (1.0 + np.exp(-_margin(last))) if binary else last.mean
+    for name, estimator in extra.items():
+        predict: Callable[..., Iterator[Labels]] = ways.pooled
+        if ways.can_adapt(estimator):
+            predict = ways.adapted
+        labels = predict(estimator, table, fold, shots)
+        errors[name] = _by_task([[_plain_error(y, z, binary) for z in labels]], fold.queries)
+        count()
+    return errors, Forecasts(y, mean, np.sqrt(last.variance))
 
-    def better(one: FewShotCurve, other: FewShotCurve) -> bool:
-        gap = one.minus(other)
-        return bool(gap.mean[-1] + gap.half_width[-1] < 0.0)
 
-    before = np.repeat(head.errors[:, :1], len(head.shots), axis=1)
-    unadapted = FewShotCurve(head.shots, before, head.ids)
-    apart = variance.surely_apart or better(head, unadapted)
-    if not better(head, alone):
-        if better(pool, alone) and not apart:
-            return "pool instead"
-        likely = variance.surely_common and head.mean[-1] < min(alone.mean[-1], pool.mean[-1])
-        return "share a little" if likely else "do not share"
-    if not apart or better(pool, head):
-        return "pool instead"
-    gain = 1.0 - head.mean[-1] / min(alone.mean[-1], pool.mean[-1])
-    return "share" if gain >= SMALL_GAIN else "share a little"
+def _with_numbers(tasks: TaskSet, numbers: Vector) -> TaskSet:
+    return TaskSet(numbers[tasks.X[:, 0].astype(np.int64)], tasks.y, tasks.offsets, tasks.ids)
 
 
-def _bounds(tasks: TaskSet, variance: TaskVariance, shots: int) -> dict[str, float]:
-    """The paper's bounds for tasks of `shots` rows that are so far apart."""
-    radius = float(np.sqrt(np.max(np.sum(tasks.X**2, axis=1))))
-    var_0, var_m, distance = (
-        max(value, LEAST) for value in (variance.var_0, variance.var_m, variance.distance)
-    )
-    return {
-        "alone": fixed_bias(shots, var_0, radius=radius).bound,
-        "learned": learned_bias(shots, len(tasks), var_m, distance, radius=radius).bound,
-        "oracle": fixed_bias(shots, var_m, radius=radius).bound,
-    }
+def _margin(known: Known) -> Vector:
+    """The score of +1 over -1, nearer to 0 where less is known."""
+    return known.mean / np.sqrt(1.0 + math.pi / 8.0 * known.variance)
+
+
+def _plain_error(y: Vector, z: Labels, binary: bool) -> Vector:
+    predicted = z.astype(np.float64)
+    return np.asarray(y * predicted <= 0.0, np.float64) if binary else np.abs(y - predicted)
+
+
+def _by_task(kinds: list[list[Vector]], queries: TaskSet) -> Vector:
+    """Means over the rows of each task, of shape (kinds, tasks, shots)."""
+    return np.array([[task_means(e, queries) for e in kind] for kind in kinds]).transpose(0, 2, 1)

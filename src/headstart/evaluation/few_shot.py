@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
+from sklearn.base import is_classifier
 
 from headstart._core.checks import check_choice, check_count, check_generator
 from headstart.estimators.inputs import Labels
-from headstart.estimators.meta import Meta
 from headstart.evaluation.curve import FewShotCurve
-from headstart.evaluation.held_out import ERRORS, Plan, Score, held_out_curve, read_tasks
-from headstart.evaluation.ways import adapted, fitted_alone, pooled
+from headstart.evaluation.held_out import ERRORS, Plan, Score, Table, held_out_curve
+from headstart.evaluation.ways import adapted, can_adapt, fitted_alone, model_of, pooled
 
 WAYS: dict[str, Callable[..., Iterator[Labels]]] = {
     "adapt": adapted,
@@ -47,10 +46,11 @@ def few_shot_curve(
 
     Parameters
     ----------
-    estimator : MetaRegressor, MetaClassifier, or any scikit-learn estimator
-        A clone is fitted.
+    estimator : MetaRegressor, MetaClassifier, or any scikit-learn estimator or pipeline
+        A clone is fitted. The steps of a pipeline learn from tasks that are not held out; one
+        that ends in a `MetaRegressor` or `MetaClassifier` is adapted.
     X, y, groups
-        As in `MetaRegressor.fit`; arrays or data frames of numbers.
+        As in `MetaRegressor.fit`, or what the first step of the pipeline takes.
     shots : sequence of int
         Numbers of rows to adapt to.
     how : {"adapt", "independent", "pooled"}, optional
@@ -88,13 +88,14 @@ def few_shot_curve(
     if not counts:
         raise ValueError("shots: expected at least one number of rows, found none")
     way = "adapt" if how is None else check_choice("how", how, list(WAYS))
-    if way == "adapt" and not isinstance(estimator, Meta):
+    if way == "adapt" and not can_adapt(estimator):
         raise TypeError(
             f"estimator: {type(estimator).__name__} cannot adapt; say how='independent' "
             "(fitted to each task's rows) or how='pooled' (to all tasks together)"
         )
-    column = group if group is not None else getattr(estimator, "group", None)
-    tasks, classes = read_tasks(X, y, groups, column, binary=isinstance(estimator, ClassifierMixin))
+    model = model_of(estimator)
+    column = group if group is not None else getattr(model, "group", None)
+    table = Table.read(X, y, groups, column, binary=is_classifier(model))
     plan = Plan(
         counts,
         check_count("folds", folds, at_least=2),
@@ -102,9 +103,9 @@ def few_shot_curve(
         shuffle,
     )
     return held_out_curve(
-        partial(WAYS[way], estimator, classes),
-        tasks,
-        _judge(error, classes.size > 0),
+        partial(WAYS[way], estimator, table),
+        table.tasks,
+        _judge(error, table.classes.size > 0),
         plan,
         check_generator(random_state),
     )
@@ -115,13 +116,37 @@ def few_shot_score(
 ) -> float:
     """Mean error on new tasks after `shots` of their rows; options as in `few_shot_curve`.
 
+    Parameters
+    ----------
+    estimator, X, y, groups, **options
+        As in `few_shot_curve`.
+    shots : int
+        Rows of a new task to learn from.
+
+    Notes
+    -----
+    scikit-learn's splitters do not measure this. `GroupKFold` holds out whole tasks, and shows
+    the estimator none of their rows: it judges the start alone, ``shots=0``. `KFold` leaves rows
+    of the same tasks in both parts: it judges tasks that are known already. To judge new tasks
+    after their first rows, and to choose settings for them, compare scores of this function.
+
     Examples
     --------
+    What ten new tasks are off by without any of their rows, and after four:
+
     >>> import numpy as np
     >>> from headstart import MetaRegressor
-    >>> X, ids = np.ones((60, 1)), np.repeat(np.arange(20), 3)
-    >>> print(round(few_shot_score(MetaRegressor(), X, 5.0 * X[:, 0], ids, shots=1), 1))
-    0.0
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> ids, X = np.repeat(np.arange(50), 8), rng.standard_normal((400, 1))
+    >>> y = rng.normal(3.0, 1.0, 50)[ids] * X[:, 0] + 0.1 * rng.standard_normal(400)
+    >>> table, model = np.column_stack([X, ids]), MetaRegressor(group=1)
+    >>> no_rows = cross_val_score(model, table, y, groups=ids, cv=GroupKFold(5),
+    ...                           scoring="neg_mean_absolute_error")
+    >>> print(-no_rows.mean().round(1), round(few_shot_score(model, table, y, shots=0), 1))
+    0.7 0.7
+    >>> print(round(few_shot_score(model, table, y, shots=4), 1))
+    0.1
     """
     return float(few_shot_curve(estimator, X, y, groups, shots=[shots], **options).mean[0])
 

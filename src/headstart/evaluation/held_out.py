@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._core.checks import Vector, as_floats
+from headstart._core.checks import FloatArray, Vector
 from headstart.estimators.inputs import Labels, as_signs, read_classes, split_columns
 from headstart.evaluation.curve import FewShotCurve
 from headstart.tasks import TaskSet
 
 Shots = tuple[int, ...]
 Score = Callable[[Labels, Labels], ArrayLike]
+Positions = NDArray[np.int64]
 
 ERRORS: dict[str, Score] = {
     "absolute": lambda y, z: np.abs(np.asarray(y, float) - np.asarray(z, float)),
@@ -49,56 +52,105 @@ class Fold(NamedTuple):
 Forecast = Callable[[Fold, Shots], Iterable[Labels]]
 
 
-def read_tasks(
-    X: Any, y: ArrayLike, groups: Any, group: str | int | None, *, binary: bool
-) -> tuple[TaskSet, Labels]:
-    """The tasks, and the two classes if labels are such: then -1 and +1 stand for them."""
-    table, ids, _ = split_columns(X, groups, group, required=True)
-    if ids is None:
-        raise ValueError("groups: expected an id for every row; give groups, or group")
-    labels = np.asarray(y)
-    classes = read_classes(labels) if binary else np.empty(0)
-    numbers = as_signs(labels, classes) if binary else labels
-    return TaskSet.from_arrays(as_floats("X", table, 2).astype(np.float64), numbers, ids), classes
+@dataclass(frozen=True)
+class Table:
+    """The rows a user gave, as they are, and which task has which.
+
+    Attributes
+    ----------
+    X : the rows without the column of ids
+    whole : the rows with all columns
+    tasks : their only input is the number of a row; labels are numbers, -1 and +1 for classes
+    classes : the two classes, or nothing
+    """
+
+    X: Any
+    whole: Any
+    tasks: TaskSet
+    classes: Labels
+
+    @classmethod
+    def read(
+        cls, X: Any, y: ArrayLike, groups: Any, group: str | int | None, *, binary: bool
+    ) -> Table:
+        """The rows, with ids in the column `group` or in `groups`."""
+        rest, ids, _ = split_columns(X, groups, group, required=True)
+        if ids is None:
+            raise ValueError("groups: expected an id for every row; give groups, or group")
+        labels = np.asarray(y)
+        classes = read_classes(labels) if binary else np.empty(0)
+        numbers = as_signs(labels, classes) if binary else labels
+        places = np.arange(len(labels), dtype=np.float64)[:, None]
+        height = X.shape[0] if hasattr(X, "shape") else len(X)
+        if height != len(labels):
+            raise ValueError(f"y: expected one label per row of X ({height}), found {len(labels)}")
+        return cls(rest, X, TaskSet.from_arrays(places, numbers, ids), classes)
+
+    def rows(self, tasks: TaskSet, *, whole: bool = False) -> Any:
+        """The user's rows of these tasks, which stand in their order."""
+        return rows_at(self.whole if whole else self.X, tasks.X[:, 0].astype(np.int64))
+
+    def labels(self, tasks: TaskSet) -> Labels:
+        """The user's labels of these tasks."""
+        return self.classes[(tasks.y > 0.0).astype(int)] if self.classes.size else tasks.y
+
+    def signs(self, predictions: Labels) -> Labels:
+        """Predicted labels as tasks have them."""
+        return as_signs(predictions, self.classes) if self.classes.size else predictions
+
+    def signed(self, scores: FloatArray) -> FloatArray:
+        """Linear predictions as labels of tasks."""
+        return np.where(scores > 0.0, 1.0, -1.0) if self.classes.size else scores
+
+
+def rows_at(X: Any, places: Positions) -> Any:
+    """These rows of an array, a sparse matrix or a data frame."""
+    if nw.dependencies.is_pandas_dataframe(X):  # which has an index that narwhals would keep
+        return X.iloc[places].reset_index(drop=True)
+    if nw.dependencies.is_into_dataframe(X):
+        return nw.from_native(X, eager_only=True)[places].to_native()
+    return (X if hasattr(X, "shape") else np.asarray(X))[places]
 
 
 def held_out_curve(
     forecast: Forecast, tasks: TaskSet, judge: Score, plan: Plan, rng: np.random.Generator
 ) -> FewShotCurve:
     """Errors of every task that has rows to spare, while it is held out."""
-    shots, most = plan.shots, plan.shots[-1]
+    shots = plan.shots
     total: Vector = np.zeros((len(tasks), len(shots)))
+    for places, fold in deal(tasks, plan, rng):
+        for column, predictions in enumerate(forecast(fold, shots)):
+            errors = np.asarray(judge(fold.queries.y, predictions), np.float64)
+            total[places, column] += task_means(errors, fold.queries) / plan.repeats
+    held_out = tasks.sizes > shots[-1]
+    return FewShotCurve(shots, total[held_out], tasks.ids[held_out])
+
+
+def task_means(errors: Vector, queries: TaskSet) -> Vector:
+    """The mean over each task's rows."""
+    return np.add.reduceat(errors, queries.offsets[:-1]) / queries.sizes
+
+
+def deal(tasks: TaskSet, plan: Plan, rng: np.random.Generator) -> Iterator[tuple[Positions, Fold]]:
+    """The tasks dealt into folds: the places of those held out, and the fold."""
+    most = plan.shots[-1]
+    able = np.flatnonzero(tasks.sizes > most)
+    if able.size < plan.folds:
+        raise ValueError(
+            f"shots: {able.size} tasks have more than {most} rows, at least {plan.folds} (folds) "
+            "are needed; ask for fewer shots"
+        )
     for _ in range(plan.repeats):
         dealt = _shuffled(tasks, rng) if plan.shuffle else tasks
-        for train, test in _deal(dealt, most, plan.folds, rng):
-            new = dealt.subset(test)
-            queries = new.split_rows(most)[1] if most else new
-            owner = np.repeat(np.arange(len(new)), queries.sizes)
-            fold = Fold(dealt.subset(train), new, queries)
-            for column, predictions in enumerate(forecast(fold, shots)):
-                errors = np.asarray(judge(queries.y, predictions), np.float64)
-                total[test, column] += np.bincount(owner, errors) / queries.sizes / plan.repeats
-    held_out = tasks.sizes > most
-    return FewShotCurve(shots, total[held_out], tasks.ids[held_out])
+        for part in np.array_split(rng.permutation(able), plan.folds):
+            known = np.ones(len(tasks), np.bool_)
+            known[part] = False
+            places = np.sort(part)
+            new = dealt.subset(places)
+            yield places, Fold(dealt.subset(known), new, new.split_rows(most)[1] if most else new)
 
 
 def _shuffled(tasks: TaskSet, rng: np.random.Generator) -> TaskSet:
     owner = np.repeat(np.arange(len(tasks)), tasks.sizes)
     order = np.lexsort([rng.random(owner.size), owner])
     return TaskSet.of(tasks.X[order], tasks.y[order], tasks.offsets, tasks.ids)
-
-
-def _deal(
-    tasks: TaskSet, most: int, folds: int, rng: np.random.Generator
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
-    """The tasks to learn from and those held out, for each fold."""
-    able = np.flatnonzero(tasks.sizes > most)
-    if able.size < folds:
-        raise ValueError(
-            f"shots: {able.size} tasks have more than {most} rows, at least {folds} (folds) are "
-            "needed; ask for fewer shots"
-        )
-    for part in np.array_split(rng.permutation(able), folds):
-        train = np.ones(len(tasks), np.bool_)
-        train[part] = False
-        yield train, np.sort(part)

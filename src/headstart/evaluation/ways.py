@@ -1,132 +1,106 @@
-"""Ways to treat tasks: headstart, all pooled, each alone. Each predicts the queries of a fold.
-
-With `classes`, labels of tasks and predictions are -1 and +1 for the two of them.
-"""
+"""What users' estimators predict for a fold: adapted to each new task, pooled, or fitted alone."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from headstart._core.checks import FloatArray, Vector
-from headstart.estimators.inputs import Labels, as_signs
+from headstart.estimators.inputs import Labels, split_columns
 from headstart.estimators.meta import Meta
-from headstart.evaluation.held_out import Fold, Shots
-from headstart.inner.adapt import evaluate_bias, task_weights
+from headstart.evaluation.held_out import Fold, Shots, Table, rows_at
 from headstart.tasks import TaskSet
 
-RELATIVE_REGS = np.geomspace(1e-3, 1e2, 11)  # candidates, in units of the mean |x|^2 / k
-# Candidates for the entry of the constant column, in units of the other columns: with a large one
-# the level is hardly pulled to the mean, with a small one it stays there.
-RELATIVE_CONSTANTS = (10.0, 0.1)
+
+def model_of(estimator: Any) -> Any:
+    """The estimator itself, or the last step of a pipeline."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
-def adapted(estimator: Meta, classes: Labels, fold: Fold, shots: Shots) -> Iterator[Vector]:
-    """Headstart: learn where tasks start from the known ones, and adapt to k rows of each new."""
+def can_adapt(estimator: Any) -> bool:
+    """Whether it learns where tasks start, and adapts to the rows of new ones."""
+    return isinstance(model_of(estimator), Meta)
+
+
+def adapted(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[Labels]:
+    """Learn where tasks start from the known ones, and adapt to k rows of each new one.
+
+    The steps of a pipeline before the last learn from the known tasks too.
+    """
     known, new, queries = fold
-    owners = np.repeat(np.arange(len(known)), known.sizes)
-    fitted = clone(estimator).set_params(group=None)
-    fitted.fit(known.X, _as_classes(known.y, classes), groups=owners)
-    start = np.append(fitted.bias_, fitted.intercept_)
+    fitted = clone(estimator)
+    steps, model = (fitted[:-1], fitted[-1]) if isinstance(fitted, Pipeline) else (None, fitted)
+    inside = model.group is not None
+    Z, labels = table.rows(known, whole=inside), table.labels(known)
+    if steps:
+        Z = steps.fit_transform(Z, labels)
+    model.fit(Z, labels, groups=None if inside else np.repeat(known.ids, known.sizes))
+    rows = table.rows(new, whole=inside)
+    Z, _, side = split_columns(
+        steps.transform(rows) if steps else rows, None, model.group, model.side, required=True
+    )
+    prepared = _with_inputs(new, Z)
+    asked = _with_inputs(queries, rows_at(Z, np.flatnonzero(_is_query(new, queries))))
+    about = None if side is None else side[new.offsets[:-1]]
     for k in shots:
-        W = fitted.adapt_tasks(new.split_rows(k)[0]) if k else np.tile(start, (len(new), 1))
-        yield _signed(predict_rows(W, queries), classes)
+        if k:
+            W = model.adapt_tasks(prepared.split_rows(k)[0], about)
+        elif about is None:
+            W = np.tile(np.append(model.bias_, model.intercept_), (len(new), 1))
+        else:
+            W = np.array([model.prior_.start(known) for known in about])
+        yield table.signed(predict_rows(W, asked))
 
 
-def pooled(estimator: Any, classes: Labels, fold: Fold, shots: Shots) -> Iterator[Labels]:
+def pooled(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[Labels]:
     """One model for all rows of the known tasks, whatever the new ones have."""
     known, _, queries = fold
-    fitted = clone(estimator).fit(known.X, _as_classes(known.y, classes))
-    predictions = _as_signs(fitted.predict(queries.X), classes)
+    fitted = clone(estimator).fit(table.rows(known), table.labels(known))
+    predictions = table.signs(np.asarray(fitted.predict(table.rows(queries))))
     return (predictions for _ in shots)
 
 
-def fitted_alone(estimator: Any, classes: Labels, fold: Fold, shots: Shots) -> Iterator[Labels]:
+def fitted_alone(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[Labels]:
     """A clone of the estimator for each new task, fitted to its k rows."""
     _, new, queries = fold
     for k in shots:
-        pairs = zip(new, queries, strict=True)
+        places = range(len(new))
         yield np.concatenate(
-            [_fit_one(estimator, classes, X[:k], y[:k], X_new) for (X, y), (X_new, _) in pairs]
+            [_fit_one(estimator, table, new.subset([t]), queries.subset([t]), k) for t in places]
         )
 
 
-def _fit_one(
-    estimator: Any, classes: Labels, X: FloatArray, y: FloatArray, X_new: FloatArray
-) -> Labels:
-    """Predictions of a clone fitted to these rows; NaN without any, their label if all have one."""
-    if len(X) == 0:
-        return np.full(len(X_new), np.nan)
-    if classes.size and np.unique(y).size == 1:
-        return np.repeat(y[:1], len(X_new))
-    return _as_signs(clone(estimator).fit(X, _as_classes(y, classes)).predict(X_new), classes)
-
-
-def solved_alone(classes: Labels, fold: Fold, shots: Shots) -> Iterator[Labels]:
-    """Each new task alone: the exact solution from bias 0, with labels taken from their mean.
-
-    How strongly weights are pulled, and how freely the level moves, is chosen on the known tasks.
-    """
-    known = fold.known
-    loss, middle = ("logistic", 0.0) if classes.size else ("squared", float(np.mean(known.y)))
-    square = float(np.mean(np.sum(known.X**2, axis=1)))
-    size = float(np.sqrt(np.mean(known.X**2)))
-    for k in shots:
-        if k == 0:
-            yield _signed(np.full(len(fold.queries.y), middle), classes)
-            continue
-        regs = RELATIVE_REGS * square / k
-        trials = []
-        for constant in RELATIVE_CONSTANTS:
-            parts = (_with_constant(tasks, constant * size, middle) for tasks in fold)
-            trials.append(_solve(Fold(*parts), k, loss, regs))
-        yield _signed(min(trials, key=itemgetter(0))[1] + middle, classes)
-
-
-def _solve(fold: Fold, k: int, loss: str, regs: Vector) -> tuple[float, Vector]:
-    """The loss on the known tasks with the best reg, and predictions for the new ones with it."""
-    known, new, queries = fold
-    zero, trial = np.zeros(known.n_features), known.subset(known.sizes > k).split_rows(k)
-    with warnings.catch_warnings():  # at the smallest regs a gap of 1e-8 does not matter here
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        losses = [evaluate_bias(*trial, zero, reg, loss, "erm").mean() for reg in regs]
-        best = int(np.argmin(losses))
-        W = task_weights(new.split_rows(k)[0], zero, float(regs[best]), loss, "erm")
-    return float(losses[best]), _products(W, queries)
-
-
-def _with_constant(tasks: TaskSet, constant: float, middle: float) -> TaskSet:
-    """The tasks with a constant column, whose weight is the level, and labels from `middle`."""
-    wide = np.column_stack([tasks.X, np.full(len(tasks.X), constant)])
-    return TaskSet.of(wide, tasks.y - middle, tasks.offsets, tasks.ids)
+def _fit_one(estimator: Any, table: Table, new: TaskSet, queries: TaskSet, k: int) -> Labels:
+    """Predictions of a clone fitted to k rows; NaN without any, their label if all have one."""
+    if k == 0:
+        return np.full(len(queries.y), np.nan)
+    shots, _ = new.split_rows(k)
+    if table.classes.size and np.unique(shots.y).size == 1:
+        return np.repeat(shots.y[:1], len(queries.y))
+    fitted = clone(estimator).fit(table.rows(shots), table.labels(shots))
+    return table.signs(np.asarray(fitted.predict(table.rows(queries))))
 
 
 def predict_rows(W: FloatArray, tasks: TaskSet) -> Vector:
     """Predictions of every row by its task's weights, the intercept last."""
-    return _products(W[:, :-1], tasks) + np.repeat(W[:, -1], tasks.sizes)
+    own = np.repeat(W, tasks.sizes, axis=0)
+    if tasks.sparse:
+        products = np.asarray(tasks.inputs.multiply(own[:, :-1]).sum(axis=1)).ravel()  # type: ignore[union-attr]
+        return np.asarray(products + own[:, -1])
+    return np.asarray(np.einsum("id,id->i", tasks.X, own[:, :-1]) + own[:, -1])
 
 
-def _products(W: FloatArray, tasks: TaskSet) -> Vector:
-    """The product of every row with its task's weights."""
-    return np.asarray(np.einsum("id,id->i", tasks.X, np.repeat(W, tasks.sizes, axis=0)))
+def _with_inputs(tasks: TaskSet, Z: Any) -> TaskSet:
+    """The tasks with these rows as inputs."""
+    inputs = Z if hasattr(Z, "tocsr") else np.asarray(Z, np.float64)
+    return TaskSet(inputs, tasks.y, tasks.offsets, tasks.ids)
 
 
-def _signed(scores: Vector, classes: Labels) -> Vector:
-    """Linear predictions as labels of the tasks."""
-    return np.where(scores > 0.0, 1.0, -1.0) if classes.size else scores
-
-
-def _as_classes(labels: FloatArray, classes: Labels) -> Labels:
-    """Labels of the tasks as an estimator is given them."""
-    return classes[(labels > 0.0).astype(int)] if classes.size else labels
-
-
-def _as_signs(labels: Labels, classes: Labels) -> Labels:
-    """Predictions of an estimator as labels of the tasks."""
-    return as_signs(labels, classes) if classes.size else labels
+def _is_query(new: TaskSet, queries: TaskSet) -> Any:
+    """Which rows of the new tasks are their last ones, by which they are judged."""
+    before = np.arange(len(new.y)) - np.repeat(new.offsets[:-1], new.sizes)
+    return before >= np.repeat(new.sizes - queries.sizes, new.sizes)
