@@ -280,7 +280,7 @@ class Source:
                 if batch.num_rows:
                     yield stored(plain(batch.column(name)))
         except (pa.ArrowInvalid, OSError) as error:
-            raise ParquetError(unreadable(error)) from None
+            raise ParquetError(unreadable(error, str(self.path))) from None
 
     def labels(self, enough: int | None = None) -> NDArray[np.generic]:
         """The different labels there are; or as many of them as are `enough`, or more."""
