@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from browser import needs_browser, open_page
 from datasets_on_disk import read as read_folder
-from pyarrow import parquet
+from pyarrow import feather, parquet
 from rich.progress import Progress
 from typer.testing import CliRunner
 
@@ -499,6 +499,20 @@ def test_files_that_are_not_in_utf8(tmp_path: Path) -> None:
             assert f"{name}.csv: cannot be read: it is not text in UTF-8; save it so, or as" in said
     frame.to_csv(tmp_path / "mark.csv", index=False, encoding="utf-8-sig")
     assert run("fit", tmp_path / "mark.csv", *ASKED, "--out", tmp_path / "m")[0] == 0
+
+
+def test_an_arrow_file_that_says_more_rows_than_it_has(tmp_path: Path) -> None:
+    """Reading does not look: without a check, numbers behind the column would be taken."""
+    whole = pa.Table.from_pandas(table(), preserve_index=False)
+    size = len(whole) * 8  # bytes of a column
+    feather.write_feather(whole, str(tmp_path / "d.arrow"), compression="uncompressed")
+    data = (tmp_path / "d.arrow").read_bytes()
+    wrong = data.replace(size.to_bytes(8, "little"), (size - 80).to_bytes(8, "little"))
+    assert wrong != data
+    (tmp_path / "d.arrow").write_bytes(wrong)
+    code, _, said = run("fit", tmp_path / "d.arrow", *ASKED, "--out", tmp_path / "m")
+    assert code == 2
+    assert "d.arrow: cannot be read: " in said
 
 
 @pytest.mark.parametrize("more", [[], ["--batch-rows", "50"]])

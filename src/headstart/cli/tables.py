@@ -32,12 +32,20 @@ from headstart.tasks.ids import IdIndex, Positions, read_ids
 
 ArrowColumn = Any  # a chunked array, whose stubs do not know what it can be made of
 
+
+def _read_arrow(path: str) -> pa.Table:
+    """A table whose columns are as long as the file says, which reading alone does not look at."""
+    table = feather.read_table(path)
+    table.validate(full=True)
+    return table
+
+
 READERS: dict[str, Callable[[str], pa.Table]] = {
     ".parquet": parquet.read_table,
     ".pq": parquet.read_table,
     ".csv": read_csv,
-    ".arrow": feather.read_table,
-    ".feather": feather.read_table,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
 }
 WRITERS: dict[str, Callable[[pa.Table, str], object]] = {
     ".parquet": parquet.write_table,

@@ -45,6 +45,8 @@ def adapted(estimator: Any, table: Table, fold: Fold, shots: Shots) -> Iterator[
     )
     prepared = _with_inputs(new, Z)
     asked = _with_inputs(queries, rows_at(Z, np.flatnonzero(_is_query(new, queries))))
+    if model.base_ is not None:
+        asked = _with_inputs(queries, model.with_base(asked.X))
     about = None if side is None else side[new.offsets[:-1]]
     for k in shots:
         if k:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from headstart._core.answers import LARGEST
 from headstart.tasks.ids import Ids, read_ids
 
 Array = Any  # an array or scalar of Arrow, whose stubs want its element type to be known
-LARGEST = 1e150  # of inputs and labels: squares and products must be numbers too
 SHOWN = 20  # names of columns in a message
 INDEX = "__index_level_"  # what pandas calls an index that it writes as a column
 

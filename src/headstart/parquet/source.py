@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
+from headstart._core.answers import LARGEST
 from headstart._core.checks import FloatArray, check_count
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
     INDEX,
-    LARGEST,
     Array,
     as_labels,
     check_roles,
@@ -280,7 +280,7 @@ class Source:
                 if batch.num_rows:
                     yield stored(plain(batch.column(name)))
         except (pa.ArrowInvalid, OSError) as error:
-            raise ParquetError(unreadable(error)) from None
+            raise ParquetError(unreadable(error, str(self.path))) from None
 
     def labels(self, enough: int | None = None) -> NDArray[np.generic]:
         """The different labels there are; or as many of them as are `enough`, or more."""
