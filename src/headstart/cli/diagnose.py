@@ -10,9 +10,19 @@ import typer
 from headstart._core.leftovers import clear_asides
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import workers_at
-from headstart.cli.options import Classify, Data, Features, Group, Scheduler, Target, split_names
+from headstart.cli.options import (
+    Categorical,
+    Classify,
+    Data,
+    Features,
+    Group,
+    Scheduler,
+    Target,
+    split_names,
+)
 from headstart.cli.progress import progress_bar
-from headstart.cli.tables import are_classes, read_columns, read_table
+from headstart.cli.rows import Columns, read_rows
+from headstart.cli.tables import are_classes
 from headstart.evaluation.advice import Source
 from headstart.evaluation.diagnosis import diagnose as compare_ways
 from headstart.evaluation.page import write_diagnosis
@@ -23,6 +33,7 @@ def diagnose(
     group: Group,
     target: Target,
     features: Features = None,
+    categorical: Categorical = None,
     classify: Classify = None,
     shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
     out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
@@ -30,8 +41,7 @@ def diagnose(
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
     with mistakes(data):
-        named = split_names(features)
-        table = read_columns(read_table(data, group), group, target, named)
+        table = read_rows(data, Columns(group, target, features, None, categorical))
         classes = are_classes(target, table.y, classify)
         with progress_bar(error_console()) as progress, workers_at(scheduler) as workers:
             bar = progress.add_task("comparing", total=1.0 if out is None else 1.05)
@@ -44,7 +54,8 @@ def diagnose(
             )
             if out is not None:
                 clear_asides(out.parent, out.name)  # of a command that was killed
-                write_diagnosis(out, diagnosis, Source(str(data), group, target, named, classes))
+                names = split_names(features), split_names(categorical)
+                write_diagnosis(out, diagnosis, Source(str(data), group, target, *names, classes))
                 progress.update(bar, completed=1.05)
     for line in str(diagnosis).splitlines():
         print_line(line)

@@ -17,6 +17,8 @@ COMMANDS = {
     "adapt": "Weights for new entities from a few of their rows; the model is left alone.",
     "diagnose": "Is sharing worth it here? Each task alone, all pooled, and headstart, "
     "on tasks held out.",
+    "compare": "Errors on new tasks against the rows seen of them: headstart and what it competes "
+    "with.",
     "info": "What a model has learned.",
     "warm": "Compile every kernel now, so that no first call has to wait: for images and servers.",
 }

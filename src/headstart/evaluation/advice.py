@@ -12,12 +12,16 @@ READERS = {".csv": "read_csv", ".arrow": "read_feather", ".feather": "read_feath
 
 
 class Source(NamedTuple):
-    """Where rows came from: the file, its columns of ids, of labels, and of features if named."""
+    """Where rows came from: the file, its columns of ids, of labels, and of features if named.
+
+    `categorical` are columns of text, of which each value becomes a column.
+    """
 
     data: str
     group: str
     target: str
     features: list[str] | None = None
+    categorical: list[str] | None = None
     classify: bool = False
 
 
@@ -91,6 +95,8 @@ def _command(name: str, source: Source) -> str:
     words = ["headstart", name, source.data, "--group", source.group, "--target", source.target]
     if source.features:
         words += ["--features", ",".join(source.features)]
+    if source.categorical:
+        words += ["--categorical", ",".join(source.categorical)]
     return shlex.join([*words, *(["--classify"] if source.classify else [])])
 
 
@@ -100,6 +106,8 @@ def _table(source: Source) -> str:
     columns = f"table.drop(columns=[{source.group!r}, {source.target!r}])"
     if source.features:
         columns = f"table[{source.features!r}]"
+    if source.categorical:
+        columns = f"pd.get_dummies({columns}, columns={source.categorical!r}, dtype=float)"
     return (
         f"import pandas as pd\n\ntable = pd.{reader}({source.data!r})\n"
         f"X, y = {columns}, table[{source.target!r}]\n"
