@@ -69,6 +69,7 @@ PICTURES: list[Callable[[MetaRegressor, Axes | None], Axes]] = [
 def test_axes_come_in_and_go_out(
     model: MetaRegressor, draw: Callable[[MetaRegressor, Axes | None], Axes]
 ) -> None:
+    plt.close("all")  # those of other tests
     figure, given_axes = plt.subplots()
     assert draw(model, given_axes) is given_axes
     assert len(plt.get_fignums()) == 1

@@ -25,6 +25,7 @@ from test_datasets import here
 from typer.testing import CliRunner
 
 from headstart import biased_sgd
+from headstart._core.checks import check_count
 from headstart._core.files import write_aside
 from headstart.cli import app
 from headstart.experiments import (
@@ -317,7 +318,7 @@ class Recorder(Executor):
         (KeyboardInterrupt(), 130, "stopped; finished pieces are in {out}, the same command goes"),
         (OSError(28, "No space left on device", "x.npz"), 2, "x.npz: No space left on device; fin"),
         (OSError("nothing works"), 2, "{out}: nothing works; finished pieces are kept"),
-        (ValueError("a mistake"), 2, "a mistake"),
+        (ValueError("a mistake"), 2, "a mistake: expected"),
     ],
 )
 def test_how_a_run_ends(
@@ -326,6 +327,8 @@ def test_how_a_run_ends(
     def fail(request: Request) -> None:
         assert (request.methods, request.n_jobs) == (["itl-sgd", "ltl-sgd-sgd"], 3)
         assert [e.name for e in request.experiments] == ["synthetic-regression", "lenk-regression"]
+        if isinstance(error, ValueError):  # a user's mistake is what the package itself raises
+            check_count(str(error), -1)
         raise error
 
     monkeypatch.setattr("headstart.cli.reproduce.run_experiments", fail)

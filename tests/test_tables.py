@@ -333,7 +333,7 @@ def test_progress_ends_when_the_page_is_written(
     monkeypatch.setattr(command, "write_diagnosis", fails)
     seen.clear()
     code, _, said = run(*options)
-    assert (code, "No space left on device" in said) == (2, True)
+    assert (code, "the disk is full" in said) == (2, True)
     assert seen[-1] < total
 
 
@@ -379,7 +379,7 @@ FAULTS: list[tuple[str, pd.DataFrame, list[str], str]] = [
         "d.parquet",
         table().assign(age="1.5"),
         ASKED,
-        "column 'age': expected numbers, found text, '1.5' in row 0; leave it out with --features",
+        "column 'age': expected numbers, found text, '1.5' in row 0; with --categorical age each",
     ),
     (
         "d.parquet",

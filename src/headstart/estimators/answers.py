@@ -113,7 +113,7 @@ class Answers(Learned):
                 raise ValueError(f"x: there is no value for column {error}") from None
         if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
             x = as_floats("x", x, 1)
-        row: FloatArray = np.asarray(x, dtype)
+        row: FloatArray = np.array(x, dtype)  # a copy: kernels are compiled for such arrays alone
         if row.shape != (self.n_features_in_,):
             raise ValueError(f"x: expected {self.n_features_in_} numbers, found shape {row.shape}")
         return row
