@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -93,10 +94,12 @@ class Answers(Learned):
         row = self._row(x, known.dtype)
         with quietly():
             if isinstance(known, PriorStream):
-                return self._label_of(check_answer(known.predict_one(row, key), "x"))
-            weights, (place,) = known.weights(np.array(known.ids.find([key])))
-            own = known.start if place < 0 else weights[place]
-            return self._label_of(check_answer(float(own[:-1] @ row) + float(own[-1]), "x"))
+                score = known.predict_one(row, key)
+            else:
+                weights, (place,) = known.weights(np.array(known.ids.find([key])))
+                own = known.start if place < 0 else weights[place]
+                score = float(own[:-1] @ row) + float(own[-1])
+        return self._label_of(score if math.isfinite(score) else check_answer(score, "x"))
 
     def _needs_table(self) -> bool:
         """Whether a single row is not enough: its other columns, or the base, want a table."""
