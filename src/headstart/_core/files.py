@@ -10,11 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headstart._core.leftovers import held
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from headstart._core.locks import take_lock
 
 # An open that neither follows a link nor waits for the other end of a pipe.
 CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -60,19 +56,7 @@ def turn(path: Path) -> Iterator[None]:
     """
     number = os.open(path, os.O_RDWR | os.O_CREAT | CAREFUL, 0o666)
     try:
-        _wait_for(number)
+        take_lock(number, wait=True)
         yield
     finally:
         os.close(number)
-
-
-def _wait_for(number: int) -> None:
-    if sys.platform == "win32":
-        while True:
-            try:
-                msvcrt.locking(number, msvcrt.LK_LOCK, 1)
-            except OSError:  # it gives up after ten seconds
-                continue
-            return
-    else:
-        fcntl.flock(number, fcntl.LOCK_EX)

@@ -13,13 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import Any
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # not on every system: there, what is left over stays
-    fcntl = None
+from headstart._core.locks import take_lock
 
 TEMPORARY = "headstart-sorting-"  # how temporary folders begin
 LOCK = "lock"  # the file in a temporary folder that its process has locked
@@ -30,7 +25,7 @@ def held(aside: Path) -> Iterator[None]:
     """Create a file and hold its lock, so that nobody takes it for left over."""
     descriptor = os.open(aside, os.O_CREAT | os.O_RDWR, 0o666)
     try:
-        _lock(descriptor)
+        take_lock(descriptor, wait=False)
         yield
     finally:
         os.close(descriptor)
@@ -65,17 +60,6 @@ def _is_left_over(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return _lock(descriptor)
+        return take_lock(descriptor, wait=False)
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    """Take the lock of an open file, if nobody has it."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another has it, or the disk knows no locks
-        return False
-    return True

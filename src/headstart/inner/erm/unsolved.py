@@ -7,6 +7,7 @@ import math
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from headstart._core.answers import quietly
 from headstart._core.checks import FloatArray, Vector, warn_user
 
 
@@ -28,7 +29,8 @@ class Unsolved:
 
     def __init__(self) -> None:
         self._count, self._total = 0, 0
-        self._gap, self._target = 0.0, 1.0  # of the task farthest from its target
+        self._excess = 0.0  # of the task farthest from its target, over that
+        self._gap, self._target = 0.0, 1.0
 
     def add(self, gaps: FloatArray, targets: float | Vector) -> None:
         """Take in more tasks: their gaps, or 0 where one was solved, and their targets."""
@@ -37,8 +39,11 @@ class Unsolved:
             return
         self._count += int(np.count_nonzero(gaps))
         wanted = np.broadcast_to(targets, gaps.shape)
-        worst = np.unravel_index(np.argmax(gaps / wanted), gaps.shape)
-        if gaps[worst] / wanted[worst] > self._gap / self._target:
+        with quietly():  # a target may be tiny
+            excess = gaps / wanted
+        worst = np.unravel_index(np.argmax(excess), gaps.shape)
+        if excess[worst] > self._excess:
+            self._excess = float(excess[worst])
             self._gap, self._target = float(gaps[worst]), float(wanted[worst])
 
     def warn(self) -> None:
