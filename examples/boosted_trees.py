@@ -9,6 +9,7 @@ building, from a shared start. The picture, ``pictures/boosted_trees.png``, comp
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from headstart import MetaRegressor, few_shot_curve, plot
 
-BUILDINGS, DAYS, NEW, SHOWN = 120, 20, 7, 4
-FEATURES = ["degrees", "workday"]
+BUILDINGS, DAYS, NEW, SHOWN = 90, 20, 8, 4
+LINE, TREES, BOTH = "line for each", "trees for all", "headstart"
 PICTURE = Path(__file__).parent / "pictures" / "boosted_trees.png"
 
 
@@ -34,41 +35,70 @@ def power(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series, np.ndarray
         {
             "building": building,
             "degrees": rng.uniform(-5.0, 35.0, building.size).round(1),
-            "workday": rng.integers(0, 2, building.size),
         }
     )
     own = np.column_stack([rng.normal(60.0, 15.0, BUILDINGS), rng.normal(1.0, 0.4, BUILDINGS)])
     level, multiple = own[building].T
-    kwh = level + multiple * need(table["degrees"].to_numpy()) + 20.0 * table["workday"]
-    return table, kwh + rng.normal(0.0, 6.0, building.size), own
+    kwh = level + multiple * need(table["degrees"].to_numpy())
+    return table, kwh + rng.normal(0.0, 8.0, building.size), own
 
 
 def main() -> None:
     """Errors for new buildings by all three, and one of them closely."""
     table, kwh, own = power(np.random.default_rng(0))
-    trees = HistGradientBoostingRegressor(random_state=0)
-    line = MetaRegressor(group="building")
-    both = MetaRegressor(group="building", base=trees)
-    shots = [0, 2, 4, 8]
+    trees = HistGradientBoostingRegressor(
+        max_iter=30, learning_rate=0.2, max_leaf_nodes=8, min_samples_leaf=60
+    )
+    line, both = MetaRegressor(group="building"), MetaRegressor(group="building", base=trees)
+    how: dict[str, Any] = {"shots": [0, 2, 4, 8], "folds": 3}
     curves = {
-        "a line for each": few_shot_curve(line, table, kwh, shots=shots),
-        "trees for all": few_shot_curve(
-            trees, table, kwh, group="building", how="pooled", shots=shots
-        ),
-        "headstart": few_shot_curve(both, table, kwh, shots=shots),
+        LINE: few_shot_curve(line, table, kwh, **how),
+        TREES: few_shot_curve(trees, table, kwh, group="building", how="pooled", **how),
+        BOTH: few_shot_curve(both, table, kwh, **how),
     }
     print("mean error in kWh a day, after 0, 2, 4 and 8 days of a new building")
     for name, curve in curves.items():
-        print(f"  {name:16}" + "".join(f"{error:7.1f}" for error in curve.mean))
+        print(f"  {name:18}" + "".join(f"{error:7.1f}" for error in curve.mean))
+
     others, new = table["building"] != NEW, table[table["building"] == NEW]
-    first = new[:SHOWN]
-    days = pd.DataFrame({"degrees": np.linspace(-5.0, 35.0, 161), "workday": 1})
-    said = {
-        "a line for each": line.fit(table[others], kwh[others])
-        .adapt(first, kwh[first.index])
-        .predict(days),
-        "trees for all": trees.fit(table.loc[others, FEATURES], kwh[others]).predict(days),
-    }
+    first, later = new[:SHOWN], new[SHOWN:]
+    weather = pd.DataFrame({"degrees": np.linspace(-5.0, 35.0, 161)})
+    said = {TREES: trees.fit(table.loc[others, ["degrees"]], kwh[others]).predict(weather)}
+    for name, model in ((LINE, line), (BOTH, both)):
+        one = model.fit(table[others], kwh[others]).adapt(first, kwh[first.index])
+        said[name] = one.predict(weather)
+
+    figure = Figure(figsize=(12.0, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.set_ylim(0.0, 45.0)
+    plot.few_shot_curve(curves, ax=left, error="mean error (kWh a day)")
+    left.set_xlabel("days of a new building to learn from")
+    left.set_title("Both are better than either", loc="left")
+    for line_of in left.lines:  # the same colours at the right
+        name = str(line_of.get_label())
+        right.plot(weather["degrees"], said[name], color=line_of.get_color(), linewidth=2.0)
+    level, multiple = own[NEW]
+    truth = level + multiple * need(weather["degrees"].to_numpy())
+    right.plot(weather["degrees"], truth, "--", color="#222222", linewidth=1.0, label="the truth")
+    for rows, style, name in (
+        (first, {"marker": "o", "markersize": 8}, f"the {SHOWN} days it learned from"),
+        (later, {"marker": "o", "markersize": 4, "alpha": 0.4}, "later days"),
+    ):
+        right.plot(
+            rows["degrees"],
+            kwh[rows.index],
+            linestyle="",
+            color="#222222",
+            label=name,
+            **style,
+        )
+    right.set_title(f"A new building after {SHOWN} days", loc="left")
+    right.set(xlabel="degrees outdoors (°C)", ylabel="power (kWh a day)")
+    right.set_ylim(bottom=0.0)
+    right.legend(frameon=False)
+    right.spines[["top", "right"]].set_visible(False)
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=150)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A shop's customers: what will the next purchase be worth, and how sure is that?
+"""A shop's customers: what the next purchase will be worth, and how sure that is.
 
 A third of the customers is new. The 90 % intervals of known customers, of new ones, and of new
 ones after three purchases should each hold nine purchases of ten: wide for a stranger, narrower

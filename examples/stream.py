@@ -77,7 +77,14 @@ def draw(seen: dict[int, float], again: dict[int, float]) -> None:
     ax = figure.subplots()
     good = [number for number in seen if number < BROKEN]
     bad = [BROKEN - 1, BROKEN, BROKEN + 1]
-    ax.plot(bad, [seen[number] for number in bad], "^--", color="#d55e00", markersize=8, markevery=[1, 2])
+    ax.plot(
+        bad,
+        [seen[number] for number in bad],
+        "^--",
+        color="#d55e00",
+        markersize=8,
+        markevery=[1, 2],
+    )
     ax.plot(good, [seen[number] for number in good], "o-", color="#0072b2", markersize=7)
     ax.plot(list(again), list(again.values()), "s-", color="#009e73", markersize=7)
     ax.axhline(NOISE * (2.0 / np.pi) ** 0.5, color="#8a8a8a", linewidth=1.0, linestyle=":")
@@ -85,7 +92,9 @@ def draw(seen: dict[int, float], again: dict[int, float]) -> None:
     ax.text(2.2, 1.9, "learning, order by order", color="#0072b2", va="bottom")
     ax.text(BROKEN - 0.2, seen[BROKEN], "cents for euros", color="#d55e00", ha="right")
     ax.text(BROKEN + 1.2, seen[BROKEN + 1], "noticed", color="#d55e00", va="center")
-    ax.text(BROKEN, 1.25, f"gone on from the night of day {BROKEN - 1}", color="#009e73", va="bottom")
+    ax.text(
+        BROKEN, 1.25, f"gone on from the night of day {BROKEN - 1}", color="#009e73", va="bottom"
+    )
     ax.set(yscale="log", ylim=(0.5, 1000.0), xlabel="day", ylabel="mean error of an order (€)")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_xticks(range(2, DAYS + 1))
