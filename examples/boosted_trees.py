@@ -1,6 +1,6 @@
 """On top of boosted trees: their curve for everybody, and a line of one's own for each.
 
-Buildings need power to heat when it is cold and to cool when it is hot, each as much as it is
+Buildings need electricity to heat when it is cold and to cool when it is hot, each as much as it is
 large and badly insulated. A line has no such curve; trees find it, but know no building they have
 not seen. ``MetaRegressor(base=...)`` gives what the trees say a weight of its own in each
 building, from a shared start. The picture, ``pictures/boosted_trees.png``, compares all three.
@@ -28,7 +28,7 @@ def need(degrees: np.ndarray) -> np.ndarray:
     return 6.0 * np.maximum(16.0 - degrees, 0.0) + 9.0 * np.maximum(degrees - 22.0, 0.0)
 
 
-def power(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
+def days(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
     """Days of buildings, the kWh they took, and each building's level and multiple."""
     building = np.repeat(np.arange(BUILDINGS), DAYS)
     table = pd.DataFrame(
@@ -45,7 +45,7 @@ def power(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series, np.ndarray
 
 def main() -> None:
     """Errors for new buildings by all three, and one of them closely."""
-    table, kwh, own = power(np.random.default_rng(0))
+    table, kwh, own = days(np.random.default_rng(0))
     trees = HistGradientBoostingRegressor(
         max_iter=30, learning_rate=0.2, max_leaf_nodes=8, min_samples_leaf=60
     )
@@ -63,7 +63,9 @@ def main() -> None:
     others, new = table["building"] != NEW, table[table["building"] == NEW]
     first, later = new[:SHOWN], new[SHOWN:]
     weather = pd.DataFrame({"degrees": np.linspace(-5.0, 35.0, 161)})
-    said = {TREES: trees.fit(table.loc[others, ["degrees"]], kwh[others]).predict(weather)}
+    said: dict[str, Any] = {
+        TREES: trees.fit(table.loc[others, ["degrees"]], kwh[others]).predict(weather)
+    }
     for name, model in ((LINE, line), (BOTH, both)):
         one = model.fit(table[others], kwh[others]).adapt(first, kwh[first.index])
         said[name] = one.predict(weather)
@@ -74,26 +76,19 @@ def main() -> None:
     plot.few_shot_curve(curves, ax=left, error="mean error (kWh a day)")
     left.set_xlabel("days of a new building to learn from")
     left.set_title("Both are better than either", loc="left")
-    for line_of in left.lines:  # the same colours at the right
-        name = str(line_of.get_label())
-        right.plot(weather["degrees"], said[name], color=line_of.get_color(), linewidth=2.0)
+    for drawn in left.lines:  # the same colours at the right
+        says = said[str(drawn.get_label())]
+        right.plot(weather["degrees"], says, color=drawn.get_color(), linewidth=2.0)
     level, multiple = own[NEW]
     truth = level + multiple * need(weather["degrees"].to_numpy())
     right.plot(weather["degrees"], truth, "--", color="#222222", linewidth=1.0, label="the truth")
-    for rows, style, name in (
-        (first, {"marker": "o", "markersize": 8}, f"the {SHOWN} days it learned from"),
-        (later, {"marker": "o", "markersize": 4, "alpha": 0.4}, "later days"),
+    for rows, size, name in (
+        (first, 60, f"the {SHOWN} days it learned from"),
+        (later, 12, "later"),
     ):
-        right.plot(
-            rows["degrees"],
-            kwh[rows.index],
-            linestyle="",
-            color="#222222",
-            label=name,
-            **style,
-        )
+        right.scatter(rows["degrees"], kwh[rows.index], size, "#222222", label=name, zorder=3)
     right.set_title(f"A new building after {SHOWN} days", loc="left")
-    right.set(xlabel="degrees outdoors (°C)", ylabel="power (kWh a day)")
+    right.set(xlabel="degrees outdoors (°C)", ylabel="electricity (kWh a day)")
     right.set_ylim(bottom=0.0)
     right.legend(frameon=False)
     right.spines[["top", "right"]].set_visible(False)

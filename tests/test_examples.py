@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.ensemble  # noqa: F401  its threads can be limited once it is there
 from matplotlib.image import imread
+from threadpoolctl import threadpool_limits
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -118,7 +120,8 @@ def test_beside_statsmodels(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_boosted_trees(capsys: pytest.CaptureFixture[str]) -> None:
-    _, line, trees, both = drawn("boosted_trees", capsys)
+    with threadpool_limits(1, "openmp"):  # they wait busily where cores are taken
+        _, line, trees, both = drawn("boosted_trees", capsys)
     ours, theirs = numbers(both), numbers(trees, 3)
     assert ours == sorted(ours, reverse=True)
     assert ours[0] == pytest.approx(theirs[0], rel=0.05)  # nothing is known of the building
