@@ -17,7 +17,7 @@ from . import calls
 from .contract import attempt, differ, first_bad_number
 from .registry import REGISTRY
 
-SHORT = 3000
+SHORT = 1000
 
 # What has no attack of its own, and why.
 ELSEWHERE = {

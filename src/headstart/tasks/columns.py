@@ -71,7 +71,7 @@ class Columns:
         centre[constant] = X[0, constant]  # exactly, so that nothing is left of it
         for j in np.flatnonzero(square < LEAST_SQUARE):
             if np.any(X[:, j] != (X[0, j] if intercept else 0.0)):
-                refuse_tiny(j)
+                refuse_tiny(int(j))
         return cls(centre, scale, level, intercept)
 
     @classmethod

@@ -181,7 +181,7 @@ class Kept:
             labels += rows.weight @ self._view.labels(rows.y)
             total += rows.weight.sum()
         for column in np.flatnonzero(seen & (square < LEAST_SQUARE * total)):
-            refuse_tiny(column)
+            refuse_tiny(int(column))
         if not self.fit_intercept:
             return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
         mean, level = first[:d] / first[d], 0.0  # the last column is that of ones
