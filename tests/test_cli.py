@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import subprocess
 import sys
 from importlib import import_module
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import headstart
 from headstart.cli import app
+from headstart.cli.console import raised_here
 from headstart.cli.main import COMMANDS
 
 HEAVY = "numba", "sklearn", "pyarrow", "scipy"
@@ -60,3 +62,23 @@ def test_every_public_name_is_there() -> None:
         assert getattr(headstart, name) is not None
     with pytest.raises(AttributeError, match="nothing"):
         _ = headstart.nothing  # type: ignore[attr-defined]
+
+
+def test_mistakes_are_known_from_faults_and_without_the_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def error_of(loss: object) -> Exception:
+        with pytest.raises((ValueError, TypeError)) as caught:
+            headstart.get_loss(loss)  # type: ignore[arg-type]
+        return caught.value
+
+    said, fault = error_of("l2"), ValueError("of another")
+    try:
+        raise fault
+    except ValueError:
+        pass
+    assert raised_here(said)
+    assert not raised_here(fault)
+    monkeypatch.setattr(linecache, "getline", lambda *_: "")  # as in a frozen application
+    assert raised_here(said)
+    assert not raised_here(fault)

@@ -72,3 +72,9 @@ def test_more_rows_than_are_looked_at_once_and_rows_that_count_twice() -> None:
     again = Columns.of(X[rows], y[rows], intercept=True)
     np.testing.assert_allclose(twice.scale, again.scale)
     assert twice.level == pytest.approx(again.level)
+
+
+@given(SEEDS, st.booleans())
+def test_the_sparse_matrix_is_the_matrix(seed: int, intercept: bool) -> None:
+    _, columns = drawn(seed, intercept)
+    np.testing.assert_array_equal(columns.sparse_matrix.toarray(), columns.matrix)

@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from headstart import Huber, Pinball, Prior, Squared, TaskSet, get_loss, learn_prior
 from headstart.environments import RegressionEnvironment
+from headstart.inner.posterior import Evidence
 from headstart.meta.prior.accelerate import climb
 from headstart.meta.prior.em import Learning
 from headstart.meta.prior.learn import task_evidence
@@ -356,6 +357,34 @@ def test_thousands_of_columns_with_a_diagonal() -> None:
     assert np.abs(prior.bias[:5]).min() > 2.0 * np.abs(prior.bias[5:]).std()
 
 
+def test_wider_than_a_square_matrix_could_be() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 10_000)), rng.normal(size=30)
+    prior = learn_prior(TaskSet.from_arrays(X, y, np.repeat(np.arange(6), 5)), fit_intercept=True)
+    assert prior.covariance.nnz <= 3 * 10_001  # type: ignore[attr-defined]
+    d, units = prior.standard.variances, prior.columns
+    M = np.append(-units.centre / units.scale, 1.0)
+    last = prior.covariance[[10_000]].toarray()[0]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(last[:-1], (M * d)[:-1] / units.scale, rtol=1e-12)
+    np.testing.assert_allclose(last[-1], M * d @ M, rtol=1e-12)
+
+
+@pytest.mark.parametrize("multiple", [1.0, 2.0])
+def test_pooled_weights_of_few_rows_are_those_of_the_ridge(multiple: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(30, 70)), rng.normal(size=30), rng.uniform(0.5, 2.0, 30)
+    tasks = TaskSet.from_arrays(X, y, np.repeat(np.arange(6), 5))
+    e = task_evidence(tasks, get_loss("squared"), sample_weight=weight)[0]
+    assert isinstance(e, Evidence)
+    assert len(e.y) == 30  # rows, no sums
+    A, c = (e.X.T * e.weight) @ e.X, (e.X.T * e.weight) @ e.y
+    h = np.linalg.solve(A + 1e-8 * np.trace(A) / 70 * np.eye(70), multiple * c)
+    found, square, left = e.pooled(multiple)
+    np.testing.assert_allclose(found, h, atol=1e-6)
+    np.testing.assert_allclose(square, e.weight @ e.y**2)
+    np.testing.assert_allclose(left, square - h @ c, atol=1e-6 * square)
+
+
 def test_auto_is_full_up_to_64_columns() -> None:
     for d, metric in ((64, "full"), (65, "diagonal")):
         assert learn_prior(drawn(0, T=10, d=d, n=2), tol=10.0).metric == metric
@@ -479,3 +508,9 @@ def test_half_of_a_task_and_intervals_of_a_quantile_are_refused() -> None:
         prior.posterior([[1.0]])
     with pytest.raises(ValueError, match="predicts a quantile"):
         Prior([0.0], 1.0, loss=Pinball(0.9)).posterior().interval([[1.0]])
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute", "pinball", "squared"])
+def test_what_a_prior_of_huge_noise_is_worth_is_refused(loss: str) -> None:
+    with pytest.raises(ValueError, match="noise: expected one that can be squared, found 1e"):
+        _ = Prior([1.0], 1.0, 1e160, loss).worth

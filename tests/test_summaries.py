@@ -295,3 +295,19 @@ def test_copies() -> None:
     kept = added(stacked(drawn(15, T=10)), [])
     for copy in (pickle.loads(pickle.dumps(kept)), deepcopy(kept)):
         same(learn_prior(copy), learn_prior(kept), 1e-12)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("n", [2, 8])  # rows that wait, and rows that are summed
+def test_columns_too_small_to_square_are_refused_as_in_memory(n: int, intercept: bool) -> None:
+    X, y, ids = stacked(drawn(3, T=20, d=3, n=n))
+    X = X * [1.0, 1e-310, 1.0]
+    kept = Summaries(fit_intercept=intercept)
+    kept.add(X, y, ids)
+    for tasks in (kept, TaskSet.from_arrays(X, y, ids)):
+        with pytest.raises(ValueError, match=r"X: column 1: .* too small to square"):
+            learn_prior(tasks, fit_intercept=intercept)
+    X[:, 1] = 0.0
+    kept = Summaries(fit_intercept=intercept)
+    kept.add(X, y, ids)
+    assert abs(learn_prior(kept, fit_intercept=intercept).bias[1]) < 1e-12

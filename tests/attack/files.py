@@ -202,11 +202,9 @@ def _library(rng: Rng, case: Case, folder: Path) -> str | None:
         X, y = _floats(table, list(rows.features or ())), _floats(table, [case.target])[:, 0]
         tasks = TaskSet.from_arrays(X, y, table[case.group].to_pylist())
         return _differ(found, learn_prior(tasks).bias, "learn_prior", LEARNED)
+    if use in (_rounds, _all):  # which are other than in memory, and must be numbers
+        return _differ(found, found, use.__name__[1:])
     expected = _in_memory(table, case, MetaRegressor(**(PAPER if use is _paper else {})))
-    if use is _rounds:
-        return _differ(found, found, "rounds")
-    if use is _all:
-        return _differ(found, found, "adapt_all")
     return _differ(found, _known(expected), "fit", 1e-9 if use is _paper else LEARNED)
 
 

@@ -34,7 +34,7 @@ Change = bytes | Callable[[Path], object] | None  # new content, what makes some
 
 MEMORY = 1 << 30  # bytes more than there are when all models are made
 AT_ONCE = 4000  # forgeries in one process
-USE = re.compile(r"^\w+: ")  # errors that speak of an argument
+USE = re.compile(r"^\w+(, \w+)*: ")  # errors that speak of arguments
 
 
 # The models that are forged.

@@ -17,7 +17,7 @@ from . import calls
 from .contract import attempt, differ, first_bad_number
 from .registry import REGISTRY
 
-SHORT = 3000
+SHORT = 1000
 
 # What has no attack of its own, and why.
 ELSEWHERE = {
@@ -59,7 +59,7 @@ INSIDE = {
     "Loss.mean_loss", "Loss.log_normaliser", "Loss.noise_variance",
 }  # fmt: skip
 INSIDE |= {f"Meta{kind}.{name}" for kind in ("Regressor", "Classifier")
-           for name in ("settings", "stream", "know")}  # fmt: skip
+           for name in ("settings", "stream", "know", "from_saved", "with_base")}  # fmt: skip
 INSIDE |= {f"Task{kind}.beside" for kind in ("Regressor", "Classifier")}
 CLASSES = ("TaskSet", "Prior", "Posterior", "Summaries", "SGDState", "Loss", "MetaRegressor",
            "MetaClassifier", "TaskRegressor", "TaskClassifier")  # fmt: skip

@@ -81,12 +81,15 @@ def _about_file(error: OSError) -> str:
 
 
 def raised_here(error: Exception) -> bool:
-    """Whether a statement of this package raised the error, and nothing that it called."""
+    """Whether a statement of this package raised the error, and nothing that it called.
+
+    Without the source no line can be looked at: what comes from this package is taken for said.
+    """
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
     if step is None:
         return False
     file = step.tb_frame.f_code.co_filename
-    raising = linecache.getline(file, step.tb_lineno).lstrip().startswith("raise ")
-    return raising and Path(file).is_relative_to(PACKAGE)
+    line = linecache.getline(file, step.tb_lineno).strip()
+    return (not line or line.startswith("raise ")) and Path(file).is_relative_to(PACKAGE)

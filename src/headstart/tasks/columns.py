@@ -12,9 +12,11 @@ only with an intercept; without one nothing is centred. Weights return to the us
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, diags_array
 
 from headstart._core.checks import ROWS_AT_ONCE, FloatArray, Vector
 from headstart.tasks.sparse import Csr
@@ -69,11 +71,7 @@ class Columns:
         centre[constant] = X[0, constant]  # exactly, so that nothing is left of it
         for j in np.flatnonzero(square < LEAST_SQUARE):
             if np.any(X[:, j] != (X[0, j] if intercept else 0.0)):
-                largest = np.abs(X[:, j]).max()
-                raise ValueError(
-                    f"X: column {j}: expected numbers of at least {LEAST_SQUARE**0.5:g}, found "
-                    f"{largest:g} at most, too small to square; use other units"
-                )
+                refuse_tiny(int(j))
         return cls(centre, scale, level, intercept)
 
     @classmethod
@@ -133,6 +131,14 @@ class Columns:
             M[-1, :-1] = -self.centre / self.scale
         return M
 
+    @property
+    def sparse_matrix(self) -> csr_array:
+        """The same as a sparse matrix, which has about two numbers for each column."""
+        moved = np.flatnonzero(self.centre)
+        M = diags_array(np.append(1.0 / self.scale, np.ones(int(self.intercept))))
+        last = np.full(moved.size, self.width - 1), moved
+        return (M + coo_array((-(self.centre / self.scale)[moved], last), M.shape)).tocsr()
+
     def weights(self, standard: NDArray[np.floating]) -> Vector:
         """Weights in the user's units, the intercept last; leading axes are kept."""
         d = self.centre.size
@@ -151,10 +157,6 @@ class Columns:
             w[..., d] += w[..., :d] @ self.centre - self.level
         w[..., :d] *= self.scale
         return w
-
-    def variances(self, standard: Vector) -> Vector:
-        """Variances in the user's units of weights that are independent, where centres are 0."""
-        return standard / np.append(self.scale, np.ones(int(self.intercept))) ** 2
 
     def covariance(self, standard: Matrix) -> Matrix:
         """A covariance of weights in the user's units."""
@@ -181,6 +183,14 @@ def units_of(
     if isinstance(X, np.ndarray):
         return Columns.of(X, y, intercept=intercept, margin=margin, weight=weight)
     return Columns.of_sparse(X, y, intercept=intercept, margin=margin, weight=weight)
+
+
+def refuse_tiny(column: int) -> NoReturn:
+    """Raise because no number of a column, which are not all the same, can be squared."""
+    raise ValueError(
+        f"X: column {column}: expected numbers of at least {LEAST_SQUARE**0.5:g}, found none but "
+        "smaller ones, too small to square; use other units"
+    )
 
 
 def _scale(square: Vector, centre: Vector) -> Vector:

@@ -176,7 +176,12 @@ def dense_pass(
                 delta[j, l] = 0.0
         for m in range(size):
             for l in range(live):
-                M[m, l] = start.precision[m] + M[m, l] / b
+                M[m, l] /= b
+                if len(start.precision) > 0:
+                    M[m, l] += start.precision[m]
+        for j in range(k if len(start.precision) == 0 else 0):
+            for l in range(live):
+                M[_place(j) + j, l] += 1.0 / start.variances[j]
         log_det[:] = start.log_det
         invert(M, k, live, log_det, product)
         times(M, u, live, delta)

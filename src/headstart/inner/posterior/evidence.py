@@ -14,6 +14,8 @@ from headstart._core.jit import kernel
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+RIDGE = 1e-8  # of the columns' mean square
+
 
 class Evidence(NamedTuple):
     """What kernels see of many tasks.
@@ -88,16 +90,30 @@ class Evidence(NamedTuple):
         Also the labels' sum of squares, and what the weights leave of it.
         """
         used = self.slot[self.slot >= 0]
+        square = float(self.weight @ np.square(self.y) + self.q[used].sum())
+        if len(used) == 0 and len(self.y) < self.width:
+            return self._pooled_rows(multiple, square)
         A, c = unpacked(self.A[used].sum(axis=0)), self.c[used].sum(axis=0)
         for first in range(0, len(self.y), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             scaled = (self.X[rows] * self.weight[rows, None]).T
             A += scaled @ self.X[rows]
             c += scaled @ self.y[rows]
-        A[np.diag_indices_from(A)] += 1e-8 * np.trace(A) / len(A) + 1e-300
-        square = float(self.weight @ np.square(self.y) + self.q[used].sum())
+        A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
         h = np.linalg.solve(A, multiple * c)
         return h, square, square - float(h @ c)
+
+    def _pooled_rows(self, multiple: float, square: float) -> tuple[Vector, float, float]:
+        """The same of fewer rows than columns, by a matrix of the size of the rows.
+
+        ``(Z^T Z + r I)^-1 Z^T = Z^T (Z Z^T + r I)^-1``.
+        """
+        root = np.sqrt(self.weight)
+        Z, y = self.X * root[:, None], self.y * root
+        K = Z @ Z.T
+        K[np.diag_indices_from(K)] += RIDGE * np.trace(K) / self.width + 1e-300
+        h = Z.T @ np.linalg.solve(K, multiple * y)
+        return h, square, square - float((Z @ h) @ y)
 
 
 def packed_size(k: int) -> int:

@@ -26,7 +26,7 @@ class Start(NamedTuple):
     effects : the start of a task is ``effects @ side``, side being 1 and what is known of it
     variances : the diagonal of the covariance
     covariance : the rest too, or (0, 0) if that is 0
-    precision : its inverse, packed, or empty where no task needs it
+    precision : its inverse, packed, or empty where the variances say it or no task needs it
     log_det : of the covariance
     noise : b
     """

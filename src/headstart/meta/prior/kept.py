@@ -14,7 +14,7 @@ from headstart.inner.posterior.evidence import Evidence, sum_rows
 from headstart.losses import Loss
 from headstart.meta.prior.log import Log, Table
 from headstart.meta.prior.sums import Sums
-from headstart.tasks.columns import Columns
+from headstart.tasks.columns import LEAST_SQUARE, Columns, refuse_tiny
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -168,16 +168,20 @@ class Kept:
     def _units(self, numbers: Counts) -> Columns:
         """Mean and mean square of the columns, over what these entities have shown."""
         lines, d = self._line[numbers], self.n_features
-        A, c, _, total = (part[lines[lines >= 0]].sum(axis=0) for part in self._sums.parts)
-        i, labels = np.arange(self._sums.k), c[-1]
-        square, first = A[i * (i + 3) // 2], A[-self._sums.k :].copy()
+        A, c, _, n = (part[lines[lines >= 0]] for part in self._sums.parts)
+        i, labels, total = np.arange(self._sums.k), c[:, -1].sum(), n.sum()
+        square, first = A[:, i * (i + 3) // 2].sum(axis=0), A[:, -self._sums.k :].sum(axis=0)
+        seen = c.any(axis=0)
         for places in _blocks(np.sort(self._log.find(numbers)[0])):
             rows = self._log.at(places)
             X = self._view.rows(rows.X)
+            seen |= X.any(axis=0)
             first += rows.weight @ X
             square += rows.weight @ np.square(X, out=X)
             labels += rows.weight @ self._view.labels(rows.y)
             total += rows.weight.sum()
+        for column in np.flatnonzero(seen & (square < LEAST_SQUARE * total)):
+            refuse_tiny(int(column))
         if not self.fit_intercept:
             return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
         mean, level = first[:d] / first[d], 0.0  # the last column is that of ones

@@ -35,6 +35,7 @@ from headstart.tasks.ids import Column, hash_ids, id_array, read_ids
 Matrix = NDArray[np.float64]
 
 TOLERANCE, MAX_ITER, MAX_TASKS = 1e-5, 500, 65_536
+LEAST_NOISE = float(np.finfo(np.float64).tiny)  # that can be divided by
 MOST_FULL = 64  # columns up to which "auto" learns all covariances
 
 
@@ -176,14 +177,19 @@ def find_prior(
             found = learn(e, chosen, aim, few, level=columns.intercept)
     except (ArithmeticError, ValueError):  # of SciPy, NumPy and math; nothing there is refused
         found = None
-    units_of_x = columns.centre, columns.scale, columns.level
-    if found is None or not all(np.isfinite(a).all() for a in (*found.start, *units_of_x)):
+    if found is None or not _are_numbers(found.start, columns):
         raise ValueError(
             "tasks: the numbers are too large or too small to learn from; use other units, or "
             "weights nearer to 1"
         )
     start = _from_side_units(found.start, units)
     return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
+
+
+def _are_numbers(start: Start, columns: Columns) -> bool:
+    """Whether all of a prior and its units is finite, and the noise can be divided by."""
+    parts = (*start, columns.centre, columns.scale, columns.level)
+    return start.noise >= LEAST_NOISE and all(np.isfinite(part).all() for part in parts)
 
 
 def chosen_metric(metric: str, width: int, *, sparse: bool = False) -> str:

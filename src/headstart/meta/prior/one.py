@@ -47,7 +47,11 @@ class Pull(NamedTuple):
         N = np.diag(np.append(columns.scale, np.ones(int(view.intercept))))
         if view.intercept:
             N[:-1, -1] = columns.centre - view.centre
-        P = N @ unpacked(prior.standard.precision) @ N.T
+        start = prior.standard
+        P = np.diag(1.0 / start.variances)
+        if len(start.precision):
+            P = unpacked(start.precision)
+        P = N @ P @ N.T
         return cls(P, P @ view.standard(prior.bias), view.centre, view.level, prior.noise)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headstart._core.answers import check_answer, quietly
+from headstart._core.answers import LARGEST, check_answer, quietly
 from headstart._core.checks import (
     FloatArray,
     Vector,
@@ -164,6 +164,7 @@ class Prior:
         return np.asarray(self.covariance.diagonal())
 
     @property
+    @quietly()
     def worth(self) -> Vector:
         r"""About how many rows of a task weigh as much as the start does, for each weight.
 
@@ -173,6 +174,8 @@ class Prior:
         """
         loss, b, variances = self.loss, self.noise, self.standard.variances
         variance = float(variances.sum()) if loss.binary else loss.noise_variance(b)
+        if not variance <= LARGEST:
+            raise ValueError(f"noise: expected one that can be squared, found {b:g}")
         omega, _, _ = loss.quadratic_form(0.0, variance, 1.0 if loss.binary else 0.0)
         return np.asarray(b / (float(omega) * variances))
 

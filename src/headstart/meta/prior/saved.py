@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,14 +51,15 @@ def prior_from(
     n_features : number of columns of X
     intercept : whether there is a column of ones beside them
     n_side : how many numbers are known of a task
-    sparse : whether rows are sparse: then no column is centred, and no task needs the precision
+    sparse : whether rows are sparse: then no column is centred
     """
     d, k = n_features, n_features + intercept
-    triangle = 0 if sparse else packed_size(k)
     effects = checked(arrays, "prior_effects", (k, 1 + n_side), np.float64)
     variances = checked(arrays, "prior_variances", (k,), np.float64, above=0.0)
-    precision = checked(arrays, "prior_precision", (triangle,), np.float64)
     whole = k if np.size(arrays.get("prior_covariance", ())) and not sparse else 0
+    precision = np.empty(0)  # which models of another version have where the variances say it
+    if whole:
+        precision = checked(arrays, "prior_precision", (packed_size(k),), np.float64)
     covariance = checked(arrays, "prior_covariance", (whole, whole), np.float64)
     _, noise, level = checked(arrays, "prior_scalars", (3,), np.float64).tolist()
     centre = checked(arrays, "prior_centre", (d,), np.float64)
@@ -65,7 +68,7 @@ def prior_from(
     metric, n_iter, converged, ones = settings.tolist()
     if metric >= len(METRICS) or converged > 1 or ones != intercept:
         raise ValueError(f"prior_settings: expected those of a prior, found {settings.tolist()}")
-    if not noise > 0.0 or (loss.binary and noise != 1.0):
+    if not noise > 0.0 or 1.0 / noise == math.inf or (loss.binary and noise != 1.0):
         raise ValueError(f"prior_scalars: expected a noise of such a loss, found {noise:g}")
     if (sparse or not intercept) and (centre.any() or (level and not intercept)):
         raise ValueError("prior_centre: expected 0 where columns are not centred")
@@ -73,7 +76,6 @@ def prior_from(
         _check_definite("prior_covariance", covariance)
         if not np.array_equal(np.diag(covariance), variances):
             raise ValueError("prior_variances: expected the diagonal of the covariance")
-    if triangle:
         _check_definite("prior_precision", unpacked(precision))
     log_det = float(arrays["prior_scalars"][0])
     start = Start(effects, variances, covariance, precision, log_det, noise)

@@ -84,9 +84,9 @@ class Diagonal:
         none = np.empty((0, 0))
         return Factored(variances, none, float(np.log(variances).sum()), none, variances)
 
-    def precision(self, sigma: Factored) -> Vector:
-        """The inverse, packed."""
-        return packed(np.diag(1.0 / sigma.variances))
+    def precision(self, sigma: Factored) -> Vector:  # noqa: ARG002
+        """Nothing: the variances say it."""
+        return np.empty(0)
 
     def inward(self, sigma: Factored, V: Vector, F: Matrix) -> tuple[Vector, Matrix]:
         """A sum of covariances and one of vectors, in units of R."""

@@ -141,11 +141,11 @@ class PriorState(NamedTuple):
         _shaped(state.mean_c, METRICS.index(shape), 2.0 * k / (2.0 * k + self.n_tasks), V)
         noise = 1.0 if self.loss.binary else self.loss.fit_noise(float(state.mean_lost[0]))
         values, Q = np.linalg.eigh(V)
-        whole = V if shape == "full" else np.empty((0, 0))
-        start = Start(
-            state.mean_h[:, None], np.diag(V).copy(), whole, packed((Q / values) @ Q.T),
-            float(np.log(values).sum()), noise,
-        )  # fmt: skip
+        whole, precision = np.empty((0, 0)), np.empty(0)
+        if shape == "full":
+            whole, precision = V, packed((Q / values) @ Q.T)
+        log_det, effects = float(np.log(values).sum()), state.mean_h[:, None]
+        start = Start(effects, np.diag(V).copy(), whole, precision, log_det, noise)
         return Prior.learned(start, self.columns, self.loss, shape, self.n_tasks, converged=True)
 
 

@@ -31,10 +31,11 @@ def covariance_of(start: Start, columns: Columns) -> Matrix:
     """The covariance in the users' units; sparse where it is diagonal and very large."""
     if len(start.covariance):
         return columns.covariance(start.covariance)
-    if columns.width <= WIDE or columns.centre.any():
+    if columns.width <= WIDE:
         return columns.covariance(np.diag(start.variances))
-    diagonal = diags_array(columns.variances(start.variances), format="csr")
-    return cast(Matrix, diagonal)  # it multiplies and is indexed as a matrix is
+    M = columns.sparse_matrix
+    found = M @ diags_array(start.variances, format="csr") @ M.T
+    return cast(Matrix, found.tocsr())  # it multiplies and is indexed as a matrix is
 
 
 def standard_start(
@@ -48,8 +49,8 @@ def standard_start(
     sigma = columns.standard_covariance(covariance)
     variances = np.diag(sigma).copy()
     if np.count_nonzero(sigma) == variances.size:
-        precision = packed(np.diag(1.0 / variances))
-        log_det, sigma = float(np.log(variances).sum()), np.empty((0, 0))
+        precision, sigma = np.empty(0), np.empty((0, 0))
+        log_det = float(np.log(variances).sum())
     else:
         values, Q = np.linalg.eigh(sigma) if np.isfinite(sigma).all() else (np.zeros(1), sigma)
         if values[0] <= 0.0:
@@ -97,7 +98,9 @@ def check_noise(noise: object, loss: Loss) -> float:
     """The noise of rows; labels -1 and +1 have none of their own."""
     b = check_reg("noise", noise)
     if loss.binary and b != 1.0:
-        raise ValueError(f"noise: expected 1 with {loss.name} loss, found {b:g}; see covariance")
+        raise ValueError(
+            f"noise: expected 1 with the {loss.name} loss, found {b:g}; see covariance"
+        )
     return b
 
 
