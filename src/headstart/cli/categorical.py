@@ -41,7 +41,8 @@ def split_categories(table: pa.Table, columns: list[str], option: str) -> pa.Tab
 
 def match_categories(table: pa.Table, features: list[str]) -> pa.Table:
     """The table with the columns of zeros and ones that a model was fitted to."""
-    lacking = [name for name in features if name not in table.column_names and "=" in name]
+    there = set(table.column_names)
+    lacking = [name for name in features if name not in there and "=" in name]
     columns: dict[str, list[str]] = {}
     for name in lacking:
         sources = [c for c in table.column_names if name.startswith(f"{c}=")]

@@ -24,7 +24,7 @@ def describe(model: AnyMeta) -> None:
     columns = {"shared effect": np.append(model.bias_, model.intercept_)}
     if model.reg == "auto":
         prior = model.prior_
-        columns["differs by"] = np.sqrt(np.diag(prior.covariance))
+        columns["differs by"] = np.sqrt(prior.variances)
         columns["worth rows"] = prior.worth
         if prior.side_effects is not None:
             more = zip(model.side or (), prior.side_effects.T, strict=True)

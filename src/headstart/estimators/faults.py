@@ -27,6 +27,8 @@ CONVERT = "turn the column into numbers, or leave it out"
 def refuse_masked(name: str, values: Any) -> None:
     """Raise if an entry is masked: what lies behind a mask is not data."""
     if isinstance(values, np.ma.MaskedArray) and (hidden := np.ma.getmaskarray(values)).any():
+        if hidden.ndim == 0:
+            raise ValueError(f"{name}: expected rows, found a masked value alone")
         row, *column = np.argwhere(hidden)[0].tolist()
         where = f"{name}: column {column[0]}" if column else name
         raise ValueError(

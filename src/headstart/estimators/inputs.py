@@ -246,6 +246,8 @@ def read_classes(y: Labels, classes: ArrayLike | None = None) -> Labels:
             'one against the rest, OneVsRestClassifier(MetaClassifier(group="...")) takes the ids '
             "from a column of X (groups would not reach the classifiers inside)"
         )
+    if found.size == 0:
+        raise ValueError(f"{'y' if classes is None else 'classes'}: expected two, found none")
     if found.size < 2:
         raise ValueError(
             f"y: expected two classes, found one class only ({found.tolist()[0]!r})"
