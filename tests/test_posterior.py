@@ -272,7 +272,7 @@ def call(**change: Any) -> object:
         (lambda: call(covariance=[[1.0, 2.0], [2.0, 1.0]]), "expected a positive definite matrix"),
         (lambda: call(covariance=[[1.0, 2.0], [0.0, 9.0]]), "expected a symmetric matrix"),
         (lambda: call(noise=0.0), "noise: expected a finite number > 0, found 0"),
-        (lambda: call(noise=2.0, loss="hinge"), "noise: expected 1 with hinge loss"),
+        (lambda: call(noise=2.0, loss="hinge"), "noise: expected 1 with the hinge loss"),
         (lambda: call(metric="round"), "metric: expected one of 'isotropic'"),
         (lambda: call(side_effects=[[1.0]]), "side_effects: expected 2 rows, found 1"),
         (

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headstart._core.answers import LARGEST, check_answer, quietly
-from headstart._core.checks import (
-    FloatArray,
-    Vector,
-    check_choice,
-    check_flag,
-    check_jobs,
-)
+from headstart._core.checks import FloatArray, Vector, check_choice, check_flag, check_jobs
 from headstart.inner.posterior import Evidence, Start, posteriors, take_pass, unpacked
 from headstart.inner.posterior.gather import any_evidence, evidence_of
 from headstart.inner.posterior.passes import AnyEvidence, first_moments, plan, settle
