@@ -92,13 +92,12 @@ class Answers(Learned):
             return self._to_labels(self._predict_rows(query))[0]
         known, key = self._known, canonical(id)
         row = self._row(x, known.dtype)
-        with quietly():
-            if isinstance(known, PriorStream):
-                score = known.predict_one(row, key)
-            else:
-                weights, (place,) = known.weights(np.array(known.ids.find([key])))
-                own = known.start if place < 0 else weights[place]
-                score = float(own[:-1] @ row) + float(own[-1])
+        if isinstance(known, PriorStream):
+            score = known.predict_one(row, key)
+        else:
+            weights, (place,) = known.weights(np.array(known.ids.find([key])))
+            own = known.start if place < 0 else weights[place]
+            score = float(np.vdot(own[:-1], row)) + float(own[-1])
         return self._label_of(score if math.isfinite(score) else check_answer(score, "x"))
 
     def _needs_table(self) -> bool:

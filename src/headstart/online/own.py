@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from headstart._core.answers import quietly
 from headstart._core.checks import FloatArray, Vector, warn_user
 from headstart.inner.posterior import packed, posteriors
 from headstart.inner.posterior.evidence import Evidence
@@ -137,18 +138,22 @@ class OwnWeights(Doubling):
         return self._own.dtype
 
     def predict_one(self, x: FloatArray, key: Hashable) -> float:
-        """The prediction for one row, by an entity's own weights if it is known."""
+        """The prediction for one row, by an entity's own weights if it is known.
+
+        By `vdot`, which is quicker than ``@`` and leaves overflow to be told by who asked.
+        """
         (number,) = self.ids.find((key,))
         if not 0 <= number < len(self._fresh):
             start = self.start
-            return float(start[:-1] @ x) + float(start[-1])
+            return float(np.vdot(start[:-1], x)) + float(start[-1])
         with self._reading:
             if not self._fresh[number]:
                 if self.settings.loss.is_squared:
                     return self._predict_stale(x, number)
-                self._refresh(np.array([number]))
+                with quietly():
+                    self._refresh(np.array([number]))
             own = self._own[number]
-            return float(own[:-1] @ x) + float(own[-1])
+            return float(np.vdot(own[:-1], x)) + float(own[-1])
 
     def _predict_stale(self, x: FloatArray, number: int) -> float:
         """The prediction of an entity that has shown more than its own weights know."""
