@@ -1,13 +1,14 @@
 # `make reproduce` and `make test` are all a newcomer needs: each sets up .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: reproduce test lint attack bench growth mixed-models quality clean
+.PHONY: reproduce test lint dist pythons attack bench growth mixed-models peers quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
 
-test: lint examples/data/ready
+test: lint dist examples/data/ready
 	$(BIN)/pytest -n 2 --ignore=tests/test_distributed.py
 	$(BIN)/pytest tests/test_distributed.py
 
@@ -16,6 +17,23 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Source archive and wheel; the wheel alone, with what it asks for, in a new environment.
+dist: .venv/ready
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist . > /dev/null
+	$(PYTHON) -m venv --clear dist/clean
+	dist/clean/bin/pip install --quiet --disable-pip-version-check --no-compile dist/*.whl
+	dist/clean/bin/python -I tests/smoke.py
+
+# The same, then the tests, under every Python that is at hand.
+pythons: dist
+	for python in $(PYTHONS); do \
+	  $$python --version || continue; \
+	  rm -rf dist/$$python && $$python -m venv dist/$$python || exit 1; \
+	  dist/$$python/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[dev]" || exit 1; \
+	  dist/$$python/bin/pytest -q -n 2 --ignore=tests/test_distributed.py tests || exit 1; \
+	done
 
 # Hostile calls, damaged models, kills, races and bad files, for as long as that takes.
 attack: .venv/ready
@@ -34,6 +52,11 @@ growth: .venv/ready
 
 mixed-models: .venv/ready
 	$(BIN)/python benchmarks/mixed_models.py
+
+# headstart beside other libraries, which an extra installs; writes the table of docs/peers.md.
+peers: examples/data/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
+	$(BIN)/python benchmarks/peers.py --out docs/peers.md
 
 quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py

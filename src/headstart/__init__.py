@@ -11,7 +11,7 @@ array([4., 2.])
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The stub beside this file names what is public and where it stands. A name is imported when it
 # is first asked for: who wants one algorithm, or the help of a command, waits for no other.
