@@ -32,8 +32,9 @@ from headstart.inner.posterior.passes import (
     plan,
     take_pass,
 )
-from headstart.inner.posterior.sparse import SparseEvidence
-from headstart.inner.posterior.state import Moments, Start
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
+from headstart.inner.posterior.state import Moments
+from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.accelerate import Step, climb
 from headstart.meta.prior.pooled import pooled_starts, without_starts
@@ -77,15 +78,16 @@ class Learning:
         self.longest, self.last_step = 1.0, np.zeros((self.k, self.r))
         self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
         self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
-        effects, self.variance, noise, self.least_noise = first_guess(e, loss)
+        guess = first_guess(e, loss)
+        self.first_effects, self.variance, self.first_noise, self.least_noise = guess
         self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
-        self.unit, self._guess = math.sqrt(self.variance), (effects, noise)
+        self.unit = math.sqrt(self.variance)
         self.begin_with(shape)
         self.moments = first_moments(e, self.prior(self.first)[0], loss)
 
     def begin_with(self, shape: Shape) -> None:
         """Begin at the first guess, in this shape."""
-        self.shape, (effects, noise) = shape, self._guess
+        self.shape, effects, noise = shape, self.first_effects, self.first_noise
         variances = np.full(self.k, self.variance)
         coordinates = shape.coordinates(variances, np.empty((0, 0)))
         self._set_least(variances, noise)
@@ -211,30 +213,31 @@ def learn(
     that of ones: how far levels differ says nothing of slopes, which are not shrunk to it.
     """
     with one_blas_thread():
-        if isinstance(e, SparseEvidence):
-            return _learn_sparse(e, loss, aim, level)
-        first = aim.first_shape(level)
-        begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
-        found, shape = _in_stages(begin, aim)
-        if few is None:
-            return found
-        learning = Learning(e, loss, shape, aim.n_jobs)
-        if aim.shrink is None and shape.shrink > 0.0:
-            shape.shrink = _share(type(shape), learning.k, learning.T)
-        moments = first_moments(e, found.start, loss)
-        learning.go_on(found._replace(moments=moments), shape)
-        enough = max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
-        more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
-        return more._replace(n_iter=found.n_iter + more.n_iter)
+        if not isinstance(e, SparseEvidence) or loss.binary:
+            return _learn(e, loss, aim, few, level)
+        # Starts of sparse rows are those of pooled rows. Where labels are numbers, all else is
+        # learned from what these leave.
+        found = _learn(without_starts(e, loss), loss, aim, few, level)
+        effects = pooled_starts(e, loss)[:, None]
+        return found._replace(start=found.start._replace(effects=effects))
 
 
-def _learn_sparse(e: SparseEvidence, loss: Loss, aim: Aim, level: bool) -> Learned:
-    """The starts from pooled rows, the rest as usual: labels that are numbers by what is left."""
-    left = e if loss.binary else without_starts(e, loss)
-    found, _ = _in_stages(Learning(left, loss, aim.first_shape(level), aim.n_jobs), aim)
-    if loss.binary:
+def _learn(e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None, level: bool) -> Learned:
+    first = aim.first_shape(level)
+    begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
+    found, shape = _in_stages(begin, aim)
+    if few is None:
         return found
-    return found._replace(start=found.start._replace(effects=pooled_starts(e, loss)[:, None]))
+    learning = Learning(e, loss, shape, aim.n_jobs)
+    if aim.shrink is None and shape.shrink > 0.0:
+        shape.shrink = _share(type(shape), learning.k, learning.T)
+    start, enough = found.start, max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
+    if learning.still:  # where the rows of all tasks have them; most columns are of few tasks
+        start, enough = start._replace(effects=learning.first_effects), aim.tol
+    moments = first_moments(e, start, loss)
+    learning.go_on(found._replace(start=start, moments=moments), shape)
+    more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
+    return more._replace(n_iter=found.n_iter + more.n_iter)
 
 
 def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
