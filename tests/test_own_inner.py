@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,25 @@ def test_a_candidate_beyond_all_numbers_is_not_chosen() -> None:
     assert np.isinf(found.validation_loss[:, 0]).all()
     np.testing.assert_allclose(found.test_loss, same.test_loss, rtol=1e-6)
     assert set(found.reg.tolist()) == {1.0}
+
+
+def test_the_recipe_of_the_page_on_architecture(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    script = tmp_path / "recipe.py"
+    script.write_text(
+        page.split("### Add a within-task algorithm")[1].split("```python\n")[1].split("```")[0]
+    )
+    found = run_path(str(script))
+    h, path = np.zeros(3), [np.zeros(3)]
+    for X, y in found["tasks"]:
+        total = np.zeros(3)
+        for k in range(len(y)):
+            w = h - total / ((k + 1) * 1.0)
+            total += np.sign(X[k] @ w - y[k]) * X[k]
+        h = h - 0.1 * total / len(y)
+        path.append(h)
+    same = learn_bias(found["tasks"], 1.0, 0.1, inner=found["slower"]).bias
+    np.testing.assert_allclose(same, np.mean(path, axis=0), rtol=1e-9)
 
 
 def ridge(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[Array, None]:

@@ -24,6 +24,16 @@ class OwnInner(Inner):
     It gives the weights of a task, and its dual: a subgradient :math:`u_i` for each row, so that
     the meta-gradient is :math:`X^\top u/n`. Instead of the dual it may give None, where the
     meta-gradient is :math:`\lambda(h - w)`.
+
+    Examples
+    --------
+    >>> from headstart import learn_bias
+    >>> def ridge(X, y, bias, reg, loss):
+    ...     gram = X.T @ X / len(y) + reg * np.eye(len(bias))
+    ...     return np.linalg.solve(gram, X.T @ y / len(y) + reg * bias), None
+    >>> tasks = [([[1.0], [2.0]], [2.0, 4.0]), ([[1.0]], [3.0])]
+    >>> print(learn_bias(tasks, reg=1.0, step=1.0, loss="squared", inner=ridge).bias.round(3))
+    [1.167]
     """
 
     name = "own"

@@ -136,7 +136,7 @@ class OwnWeights(Doubling):
     def predict_one(self, x: FloatArray, key: Hashable) -> float:
         """The prediction for one row, by an entity's own weights if it is known.
 
-        By `vdot`, which is quicker than ``@`` and leaves overflow to be told by who asked.
+        By `vdot`, which is quicker than ``@`` and leaves overflow to be reported by the caller.
         """
         (number,) = self.ids.find((key,))
         if not 0 <= number < len(self._fresh):

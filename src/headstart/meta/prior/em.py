@@ -8,7 +8,7 @@ known B is the bias h. Classes that a line divides are the likelier the larger t
 there, starts are themselves taken to be spread around 0, widely.
 
 A diagonal covariance is shrunk to the best isotropic one, a full covariance to that diagonal one:
-with :math:`\nu` tasks added that were info whole and are spread as the simpler D, it is
+with :math:`\nu` tasks added whose weights are known exactly and spread as the simpler D, it is
 :math:`(1-\rho)C + \rho D` with :math:`\rho = \nu/(\nu + T)`. Shrinking a full covariance to its
 own diagonal instead has no likelihood to rise, and where rows tell little of a task, the scale
 may run away.
@@ -142,7 +142,7 @@ class Learning:
         b, T, shape = start.noise, self.T, self.shape
         V, F = shape.inward(sigma, sums.V / T, sums.F / T)
         gone, _ = shape.inward(sigma, sums.D / T, sums.F)
-        info = shape.told(V)
+        info = shape.information(V)
         if not self.loss.binary:
             lost = sums.at_start / b - sums.fit + T * (shape.trace(info) - shape.trace(gone))
             mean = 0.5 * b * lost / self.N
@@ -162,7 +162,8 @@ class Learning:
             return Step(point, image, None, -left, left, now)
 
         def sure() -> Vector:
-            effects = start.effects + shape.outward(sigma, shape.told(0.0 * V), moved, self.ridge)
+            most = shape.information(0.0 * V)
+            effects = start.effects + shape.outward(sigma, most, moved, self.ridge)
             return self._point(effects, shape.plain_step(sigma, info, gone), b)
 
         value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(sigma)
