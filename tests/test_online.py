@@ -27,7 +27,8 @@ from headstart import (
     task_weights,
 )
 from headstart.estimators.meta import Progress
-from headstart.online import BiasStream, Chunk, Constant, OneTask, Settings, predictions
+from headstart.online import BiasStream, Chunk, OneTask, Settings, predictions
+from headstart.tasks.columns import Constant
 from headstart.tasks.ids import IdIndex, read_ids
 
 Array = NDArray[np.float64]

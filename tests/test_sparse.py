@@ -29,7 +29,7 @@ from headstart import (
     task_weights,
 )
 from headstart.inner import INNER
-from headstart.inner.posterior.sparse import SparseEvidence
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.jobs import adapt_all
 from headstart.losses import get_loss
 from headstart.meta.prior.learn import task_evidence

@@ -180,7 +180,7 @@ def trial_of(sample: TaskSet, loading: Loading) -> Trial:
             f"{loading.rows.path}: too few tasks of two rows or more to choose reg and step by; "
             "give numbers"
         )
-    X = loading.with_constant(able.X)
+    X = loading.column.rows(able.X)
     tasks = TaskSet.of(X, able.y - loading.offset, able.offsets, able.ids)
     half = len(tasks) // 2
     train, valid = tasks.subset(range(half)), tasks.subset(range(half, len(tasks))).split_rows(n)
@@ -205,13 +205,10 @@ def _stream(
     settings: Settings, rows: ParquetRows, loading: Loading, state: BiasState
 ) -> BiasStream:
     """What the rounds have learned, in the units of the data: the intercept is the label at 0."""
-    d, count = rows.n_features, state.steps + 1
-    last, total = np.zeros(d + 1), np.zeros(d + 1)
-    last[:d], total[:d] = state.last[:d], state.total[:d]
-    if loading.constant > 0.0:
-        last[d] = loading.constant * state.last[d] + loading.offset
-        total[d] = loading.constant * state.total[d] + loading.offset * count
-    stream = BiasStream(settings, d, rows.dtype)
+    last, total = (loading.column.outward(iterate) for iterate in (state.last, state.total))
+    last[-1] += loading.offset
+    total[-1] += loading.offset * (state.steps + 1)
+    stream = BiasStream(settings, rows.n_features, rows.dtype)
     square = loading.constant**2
     stream.set_bias(last, total, steps=state.steps, rows=rows.n_rows, mean_square=square)
     return stream

@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 def quietly() -> np.errstate:
-    """Without NumPy's warnings of overflow: what overflows is told of by `check_answer`."""
+    """Without NumPy's warnings of overflow: `check_answer` reports what overflows."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 

@@ -168,7 +168,7 @@ class Classifier(ClassifierMixin, Estimator):
 
 def _is_stream(estimator: Estimator) -> bool:
     name = estimator.inner
-    inner = ALGORITHMS.get(name) if isinstance(name, str) else None  # what is wrong is told later
+    inner = ALGORITHMS.get(name) if isinstance(name, str) else None  # a wrong one is refused later
     if inner is None or not inner.exact or estimator._has_prior():
         return True
     raise AttributeError(

@@ -137,7 +137,7 @@ def _as_numbers(y: Labels, classes: Labels | None, dtype: DTypeLike) -> FloatArr
 
 
 @dataclass(frozen=True)
-class Start:
+class StartingModel:
     """Where new tasks start and how they are adapted: a model without its entities.
 
     Attributes
@@ -158,13 +158,13 @@ class Start:
         return scores if self.classes is None else self.classes[(scores > 0.0).astype(np.int64)]
 
 
-def start_only(model: MetaModel) -> Start:
+def start_only(model: MetaModel) -> StartingModel:
     """What a fitted model gives to new tasks."""
     _refuse(base=model.base)
-    return Start(model.stream().without_entities(), getattr(model, "classes_", None))
+    return StartingModel(model.stream().without_entities(), getattr(model, "classes_", None))
 
 
-def weights_after(start: Start, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
+def weights_after(start: StartingModel, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
     """Weights of new entities after their rows, which lie together; entities may have none.
 
     These are the weights that `adapt` gives, the intercept last, and the start without rows.
@@ -181,6 +181,6 @@ def weights_after(start: Start, X: FloatArray, y: Labels, sizes: Counts) -> Floa
     return weights
 
 
-def _adapted(start: Start, tasks: TaskSet) -> FloatArray:
+def _adapted(start: StartingModel, tasks: TaskSet) -> FloatArray:
     X, y, offsets, _ = tasks.rows()
     return start.stream.adapted(X, y, offsets)

@@ -2,7 +2,7 @@ r"""Is sharing worth it here? Five ways to treat the tasks, compared on tasks he
 
 The ways stand in `priors`; they are five priors of the tasks' weights, of which the last is what
 `MetaRegressor().fit` and `MetaClassifier().fit` learn. What is made of their errors stands in
-`verdict`, and how it is told in `findings`.
+`verdict`, and how it is worded in `findings`.
 """
 
 from __future__ import annotations

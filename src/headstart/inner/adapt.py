@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 from headstart._core.answers import check_answer
 from headstart._core.checks import FloatArray, Vector, check_bias, check_choice, check_jobs
 from headstart._core.jit import kernel, run_blocks
-from headstart.inner.algorithm import Visit, get_inner
+from headstart.inner.algorithm import Visit
+from headstart.inner.own import InnerFunction, find_inner
 from headstart.inner.sgd import PREDICTORS
 from headstart.losses import Form, Loss, get_loss
 from headstart.losses.scalar import phi, score
@@ -21,7 +22,7 @@ def task_weights(
     bias: ArrayLike,
     reg: float,
     loss: str | Loss = "absolute",
-    inner: str = "sgd",
+    inner: str | InnerFunction = "sgd",
     predictor: str = "average",
     order: str = "stream",
     random_state: object = None,
@@ -37,7 +38,7 @@ def task_weights(
         As in `learn_bias`.
     predictor : {"average", "last", "suffix", "poly"}
         What Algorithm 1 returns, see `weights_from_dual`, and what the constant step does:
-        the same means of its iterates. Of no meaning for ``"erm"``.
+        the same means of its iterates. Of no meaning for ``"erm"`` and for a function.
     n_jobs : int, optional
         Threads over the tasks; -1 for all cores.
 
@@ -50,7 +51,8 @@ def task_weights(
     >>> print(task_weights([([[1.0]], [2.0])], bias=[1.0], reg=0.5, inner="erm"))
     [[2.]]
     """
-    task_set, algorithm, chosen = as_task_set(tasks), get_inner(inner), get_loss(loss)
+    task_set, chosen = as_task_set(tasks), get_loss(loss)
+    algorithm = find_inner(inner, chosen)
     objective = chosen.regularised(reg, algorithm.name)
     chosen.check_labels(task_set.y, task_set.place)
     check_choice("predictor", predictor, PREDICTORS)
@@ -86,7 +88,7 @@ def evaluate_bias(
     bias: ArrayLike,
     reg: float,
     loss: str | Loss = "absolute",
-    inner: str = "sgd",
+    inner: str | InnerFunction = "sgd",
     predictor: str = "average",
     order: str = "stream",
     random_state: object = None,

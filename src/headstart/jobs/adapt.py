@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, check_jobs, read_only
 from headstart._core.jit import source_digest
-from headstart.estimators.dataset import Start, start_only, weights_after
+from headstart.estimators.dataset import StartingModel, start_only, weights_after
 from headstart.estimators.protocol import MetaModel
 from headstart.jobs.notes import JobIndex, Part, claim, finish, read_note, write_note
 from headstart.jobs.sparse import adapt_task_set
@@ -58,7 +58,7 @@ class AdaptJob(NamedTuple):
     keep : columns to write beside predictions
     """
 
-    start: Start
+    start: StartingModel
     rows: ParquetRows
     out: Path
     weights: bool

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headstart._core.jit import source_digest
-from headstart.estimators.dataset import Start
+from headstart.estimators.dataset import StartingModel
 from headstart.jobs.notes import JobIndex, Part, claim, finish
 from headstart.online import SparseStream
 from headstart.parquet.writer import Writer
@@ -19,7 +19,7 @@ from headstart.tasks import TaskSet
 AT_ONCE = 1 << 14  # tasks that are adapted and written together
 
 
-def adapt_task_set(start: Start, tasks: TaskSet, folder: Path) -> JobIndex:
+def adapt_task_set(start: StartingModel, tasks: TaskSet, folder: Path) -> JobIndex:
     """Adapt to every task, and write the weights of each in the columns that its rows have.
 
     The file has the columns ``id``, ``columns`` and ``weights``, two lists of the same length,
@@ -57,17 +57,19 @@ def _fingerprint(stream: SparseStream, tasks: TaskSet) -> str:
 
 
 def _table(stream: SparseStream, tasks: TaskSet) -> pa.Table:
-    differs = stream.differing(tasks)
-    differs.sort_indices()
-    d = stream.n_features
-    own = differs[:, :d]
-    weights = stream.start[own.indices] + own.data
-    levels = stream.start[d] + differs[:, [d]].toarray()[:, 0]
-    starts = pa.array(own.indptr, pa.int32())
+    differs = stream.differing(tasks)  # columns in order: a task's intercept is its last entry
+    start = stream.start
+    weights, levels = start[differs.indices] + differs.data, np.full(len(tasks), start[-1])
+    slopes, starts = np.ones(len(weights), np.bool_), differs.indptr
+    if stream.settings.fit_intercept:
+        last = starts[1:] - 1
+        levels, slopes[last] = weights[last], False
+        starts = starts - np.arange(len(starts))
+    begin = pa.array(starts, pa.int32())
     columns = [
         pa.array(tasks.ids),
-        pa.ListArray.from_arrays(starts, pa.array(own.indices)),
-        pa.ListArray.from_arrays(starts, pa.array(weights)),
+        pa.ListArray.from_arrays(begin, pa.array(differs.indices[slopes])),
+        pa.ListArray.from_arrays(begin, pa.array(weights[slopes])),
         pa.array(levels),
         pa.array(tasks.sizes),
     ]

@@ -28,6 +28,7 @@ NEEDS = {
     "constant": ("stochastic gradient descent", SGD),
     "erm": ("the exact solver", EXACT),
     "posterior": ("the posterior", ("quadratic",)),
+    "own": ("an algorithm of one's own", ()),
 }
 
 

@@ -20,6 +20,7 @@ from headstart.losses.scalar import (
     score,
     sign_of,
     slope,
+    subgradient,
 )
 
 Matrix = NDArray[np.float64]
@@ -88,10 +89,8 @@ def sum_losses(form: Form, Z: Matrix, y: FloatArray, begin: int, n: int, out: Ve
 
 @kernel
 def _fill_slopes(form: Form, z: Vector, label: float, U: Matrix, k: int) -> None:
-    sign = sign_of(form, label)
     for q in range(z.size):
-        s = score(form, z[q], label)
-        U[k, q] = sign * slope(form, s) + 0.0 * s  # NaN where s is beyond all numbers
+        U[k, q] = subgradient(form, z[q], label)
 
 
 @kernel

@@ -70,6 +70,16 @@ def sign_of(form: Form, y: float) -> float:
 
 
 @kernel
+def subgradient(form: Form, z: float, y: float) -> float:
+    """The subgradient u of the loss in the prediction `z`; NaN if that is beyond all numbers.
+
+    Without a branch: slopes of most losses are numbers everywhere, and would hide it.
+    """
+    s = score(form, z, y)
+    return sign_of(form, y) * slope(form, s) + 0.0 * s
+
+
+@kernel
 def conjugate(form: Form, u: float) -> float:
     """``phi*(u) = sup_s u s - phi(s)``, infinite outside [`lower`, `upper`]."""
     if not form.lower <= u <= form.upper:

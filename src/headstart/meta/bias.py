@@ -30,11 +30,12 @@ from headstart._core.checks import (
     cores,
 )
 from headstart._core.jit import kernel
-from headstart.inner import Inner, add_gradient, get_inner
+from headstart.inner import Compiled, InnerFunction, OwnInner, add_gradient, find_inner
 from headstart.inner.algorithm import exact_target
 from headstart.inner.erm import warn_of_gaps
 from headstart.losses import Loss, Objective, get_loss
 from headstart.meta.minibatch import take_rounds
+from headstart.meta.own_steps import take_own_steps
 from headstart.meta.step import Iterates, close_total, open_total, step_along
 from headstart.tasks import Rows, Tasks, TaskSet, TaskStream, as_task_set
 
@@ -121,7 +122,7 @@ class Descent:
 
     loss: Loss
     objective: Objective
-    inner: Inner
+    inner: Compiled | OwnInner
     step: float
     batch_size: int
     order: str
@@ -134,14 +135,15 @@ class Descent:
         reg: float,
         step: float,
         loss: str | Loss,
-        inner: str,
+        inner: str | InnerFunction,
         batch_size: int,
         order: str,
         random_state: object,
         n_jobs: int | None,
     ) -> Descent:
         """The settings as users give them, checked."""
-        algorithm, chosen = get_inner(inner), get_loss(loss)
+        chosen = get_loss(loss)
+        algorithm = find_inner(inner, chosen)
         objective = chosen.regularised(reg, algorithm.name)
         rate = check_number("step", step, at_least=0.0)
         batch = check_count("batch_size", batch_size)
@@ -152,20 +154,14 @@ class Descent:
         """The state after these tasks too; iterates are put into the rows of `path`, if any."""
         self.loss.check_labels(tasks.y, tasks.place)
         self.inner.check(tasks)
-        rows, gaps = tasks.rows(self.order, self.random_state), np.zeros(len(tasks))
-        iterates = Iterates.of(state.last, state.total, path, rows.X)
-        h, total = iterates.h, iterates.total
-        if self.batch_size == 1:
-            work = self.inner.work(rows, self.objective, h.size, gaps)
-            for first in range(0, len(tasks), TASKS_A_CALL):
-                last, seen = min(first + TASKS_A_CALL, len(tasks)), state.steps + first
-                _one_by_one(rows, self.objective, work, self.step, seen, first, last, iterates)
+        if isinstance(self.inner, OwnInner):
+            visited = self.inner.visited(tasks, self.order, self.random_state)
+            iterates = Iterates.of(state.last, state.total, path, visited.X)
+            size = self.batch_size
+            take_own_steps(visited, self.objective, self.inner, size, self.step, iterates)
         else:
-            size = min(self.batch_size, len(tasks))
-            take_rounds(
-                rows, self.objective, self.inner, size, self.step, iterates, gaps, self.n_jobs
-            )
-        warn_of_gaps(gaps, exact_target(self.objective.lam))
+            iterates = self._advance_compiled(self.inner, state, tasks, path)
+        h, total = iterates.h, iterates.total
         if not np.isfinite(total).all():
             raise ValueError(
                 f"step: the bias grew beyond all numbers with step {self.step:g} and reg "
@@ -174,6 +170,23 @@ class Descent:
             )
         return BiasState(h.copy(), total.copy(), state.steps + -(-len(tasks) // self.batch_size))
 
+    def _advance_compiled(
+        self, inner: Compiled, state: BiasState, tasks: TaskSet, path: FloatArray
+    ) -> Iterates:
+        rows, gaps = tasks.rows(self.order, self.random_state), np.zeros(len(tasks))
+        iterates = Iterates.of(state.last, state.total, path, rows.X)
+        width = iterates.h.size
+        if self.batch_size == 1:
+            work = inner.work(rows, self.objective, width, gaps)
+            for first in range(0, len(tasks), TASKS_A_CALL):
+                last, seen = min(first + TASKS_A_CALL, len(tasks)), state.steps + first
+                _one_by_one(rows, self.objective, work, self.step, seen, first, last, iterates)
+        else:
+            size = min(self.batch_size, len(tasks))
+            take_rounds(rows, self.objective, inner, size, self.step, iterates, gaps, self.n_jobs)
+        warn_of_gaps(gaps, exact_target(self.objective.lam))
+        return iterates
+
 
 def continue_bias(
     state: BiasState,
@@ -181,7 +194,7 @@ def continue_bias(
     reg: float,
     step: float,
     loss: str | Loss = "absolute",
-    inner: str = "sgd",
+    inner: str | InnerFunction = "sgd",
     batch_size: int = 1,
     order: str = "stream",
     random_state: object = None,
@@ -218,7 +231,7 @@ def learn_bias(
     reg: float,
     step: float,
     loss: str | Loss = "absolute",
-    inner: str = "sgd",
+    inner: str | InnerFunction = "sgd",
     initial: ArrayLike | None = None,
     batch_size: int = 1,
     order: str = "stream",
@@ -240,12 +253,15 @@ def learn_bias(
         One of `LOSSES`: "absolute", "epsilon_insensitive", "pinball", "huber" for numbers,
         "hinge", "smoothed_hinge", "logistic" for labels -1 and +1; or an instance with its
         parameter.
-    inner : {"sgd", "constant", "erm"}
+    inner : {"sgd", "constant", "erm"}, or function of (X, y, bias, reg, loss)
         Where meta-gradients come from: one pass of Algorithm 1; one pass of constant steps,
         :math:`w_{k+1} = w_k - u_k x_k/(n\lambda)` from :math:`w_1 = h`; or exact solutions. The
         second is what is known as fine tuning, and its mean loss while it learns is at most
         :math:`\min_w [\frac1n\sum_i\ell_i(\langle x_i, w\rangle) + \frac\lambda2\|w-h\|^2]
         + \frac{1}{2\lambda n^2}\sum_k u_k^2\|x_k\|^2`, without the logarithm of Algorithm 1.
+        A function is an algorithm of one's own for one task: it gives the weights and the dual,
+        a subgradient for each row, or None for :math:`u` with :math:`X^\top u/n = \lambda(h-w)`.
+        It is called once for each task, by one thread.
     initial : array-like of shape (d,), optional
         ``h_1``; 0 by default.
     batch_size : int

@@ -27,7 +27,7 @@ from headstart._core.team import (
     rounds_opened,
     run_team,
 )
-from headstart.inner import Inner, sum_gradients
+from headstart.inner import Compiled, sum_gradients
 from headstart.losses import Objective
 from headstart.meta.step import Iterates, descend
 from headstart.tasks import Rows
@@ -109,7 +109,7 @@ def _rounds(
 def take_rounds(
     rows: Rows,
     objective: Objective,
-    inner: Inner,
+    inner: Compiled,
     batch: int,
     step: float,
     iterates: Iterates,

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from headstart._core.checks import FloatArray, Vector, check_count, check_number
+from headstart._core.checks import Vector, check_count, check_number
 from headstart._core.files import write_aside
 from headstart.inner import get_inner, sum_gradients
 from headstart.losses import Loss, Objective, get_loss
@@ -29,6 +29,7 @@ from headstart.meta.bias import BiasState, start_bias
 from headstart.parquet import Block, ParquetError, ParquetRows, Partition, read_partition
 from headstart.parquet.columns import as_ids
 from headstart.tasks import TaskSet
+from headstart.tasks.columns import Constant
 
 SAVE_EVERY = 16  # rounds
 
@@ -71,6 +72,11 @@ class Loading(NamedTuple):
         """Number of columns, the constant one included."""
         return self.rows.n_features + (self.constant > 0.0)
 
+    @property
+    def column(self) -> Constant:
+        """The constant column."""
+        return Constant(self.constant)
+
     def load(self, partition: Partition) -> TaskSet:
         """The tasks of one partition, in memory."""
         parts = [self._tasks(block) for block, _ in read_partition(self.rows, partition)]
@@ -87,17 +93,11 @@ class Loading(NamedTuple):
                 "label in every row"
             )
         y = np.where(block.y == self.classes[1], 1.0, -1.0) if self.classes else block.y
-        X = self.with_constant(block.X)
+        X = self.column.rows(block.X)
+        X = X.copy() if X is block.X else X  # the next block is read into the same memory
         labels = (np.asarray(y, np.float64) - self.offset).astype(X.dtype)
         cuts = np.append(block.starts, len(y)).astype(np.int64)
         return TaskSet.of(X, labels, cuts, as_ids(block.ids))
-
-    def with_constant(self, X: FloatArray) -> FloatArray:
-        """A copy of inputs with the constant column, if there is one."""
-        wide: FloatArray = np.empty((len(X), self.n_features), X.dtype)
-        wide[:, : self.rows.n_features] = X
-        wide[:, self.rows.n_features :] = self.constant
-        return wide
 
 
 class Parts(Protocol):

@@ -1,7 +1,6 @@
 """Learning from a stream of rows: where all entities start, and every entity's own weights."""
 
 from headstart.online.bias_stream import BiasStream
-from headstart.online.constant import Constant
 from headstart.online.learned import PriorStream
 from headstart.online.one_task import OneTask
 from headstart.online.own import PriorSettings
@@ -18,7 +17,6 @@ __all__ = [
     "Arrays",
     "BiasStream",
     "Chunk",
-    "Constant",
     "OneTask",
     "Positions",
     "PriorSettings",

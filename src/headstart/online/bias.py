@@ -12,8 +12,8 @@ from headstart._core.checks import Vector
 from headstart._core.jit import kernel, within
 from headstart._core.saved import MANY, Arrays, checked
 from headstart.meta.step import descend
-from headstart.online.constant import FOLLOW
 from headstart.online.settings import Rules
+from headstart.tasks.columns import FOLLOW
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -18,7 +18,6 @@ from headstart._core.checks import FloatArray, Vector, read_only
 from headstart._core.jit import run_blocks
 from headstart._core.saved import named
 from headstart.online.bias import CLOSED, NEW, Begin, Bias, Counts, begin_now
-from headstart.online.constant import Constant
 from headstart.online.exact import learn_exactly, solve_exactly
 from headstart.online.order import task_cuts, task_order
 from headstart.online.rows import learn_rows, train_rows
@@ -26,6 +25,7 @@ from headstart.online.settings import Rules, Settings
 from headstart.online.state import Entities, OpenTasks
 from headstart.online.stream import Arrays, Chunk, Positions, Stream
 from headstart.tasks import TaskSet
+from headstart.tasks.columns import Constant
 from headstart.tasks.ids import IdIndex
 
 NOBODY = np.zeros(0, np.int64)

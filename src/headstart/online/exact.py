@@ -8,13 +8,13 @@ import numpy as np
 
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
-from headstart.inner import Inner, Visit, add_gradient
+from headstart.inner import Compiled, Visit, add_gradient
 from headstart.inner.algorithm import exact_target
 from headstart.inner.erm import warn_of_gaps
 from headstart.online.bias import Bias, meta_step
-from headstart.online.constant import Constant
 from headstart.online.settings import Rules
 from headstart.tasks import Rows, TaskSet
+from headstart.tasks.columns import Constant
 
 TASKS_A_CALL = 1 << 12  # then back to Python, where an interrupt can be noticed
 
@@ -37,7 +37,9 @@ def _learn_tasks(
         meta_step(bias, rules, pulls, 0, n, bias.tally[0].steps, b * b)
 
 
-def learn_exactly(bias: Bias, rules: Rules, inner: Inner, tasks: TaskSet, column: Constant) -> None:
+def learn_exactly(
+    bias: Bias, rules: Rules, inner: Compiled, tasks: TaskSet, column: Constant
+) -> None:
     """Algorithm 2 with exact solutions over these tasks, each by its first `task_size` rows.
 
     With a step of 0 there is nothing to solve: all iterates are the first.
@@ -57,7 +59,7 @@ def learn_exactly(bias: Bias, rules: Rules, inner: Inner, tasks: TaskSet, column
 
 
 def solve_exactly(
-    start: Vector, rules: Rules, inner: Inner, tasks: TaskSet, column: Constant, n_jobs: int = 1
+    start: Vector, rules: Rules, inner: Compiled, tasks: TaskSet, column: Constant, n_jobs: int = 1
 ) -> FloatArray:
     """The exact weights of every task from one start, the intercept last."""
     bias = np.asarray(column.inward(start), np.float64)

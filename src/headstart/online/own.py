@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from threading import RLock
-from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,10 +21,9 @@ from headstart.meta.prior.one import Pull
 from headstart.online.doubling import Doubling
 from headstart.online.stream import Positions
 from headstart.tasks import TaskSet
+from headstart.tasks.columns import Array, with_intercept
 
 Matrix = NDArray[np.float64]
-
-Array = TypeVar("Array", bound=NDArray[np.floating])
 
 AT_ONCE = 1 << 14  # entities whose posteriors are found together
 
@@ -87,9 +85,7 @@ class OwnWeights(Doubling):
         """Weights with an intercept, which is 0 if there is none."""
         if self.settings.fit_intercept:
             return weights
-        with_it = np.zeros((*weights.shape[:-1], weights.shape[-1] + 1), weights.dtype)
-        with_it[..., :-1] = weights
-        return cast(Array, with_it)
+        return with_intercept(weights, False)
 
     def _make_room(self) -> None:
         room, more = len(self._fresh), self.ids.room
@@ -140,7 +136,7 @@ class OwnWeights(Doubling):
     def predict_one(self, x: FloatArray, key: Hashable) -> float:
         """The prediction for one row, by an entity's own weights if it is known.
 
-        By `vdot`, which is quicker than ``@`` and leaves overflow to be told by who asked.
+        By `vdot`, which is quicker than ``@`` and leaves overflow to be reported by the caller.
         """
         (number,) = self.ids.find((key,))
         if not 0 <= number < len(self._fresh):

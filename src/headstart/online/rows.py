@@ -11,7 +11,9 @@ import numpy as np
 
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel, within
-from headstart.inner.sgd.one_pass import AVERAGE, LAST, subgradient
+from headstart.inner.sgd.one_pass import AVERAGE, LAST
+from headstart.inner.sgd.rule import scale_after
+from headstart.losses.scalar import subgradient
 from headstart.online.bias import CLOSED, NEW, Bias, Counts, begin_now, meta_step, metric_now
 from headstart.online.settings import Rules
 from headstart.online.state import Entities, OpenTasks
@@ -19,9 +21,34 @@ from headstart.tasks.rows import add_at, dots_at, square
 
 
 @within
-def scale_after(rules: Rules, k: int) -> float:
-    """Of the sum of subgradients in the iterate after k rows; any number where k is 0."""
-    return 1.0 / (rules.objective.lam * (1 if rules.constant else max(k, 1)))
+def _scale(rules: Rules, k: int) -> float:
+    """Of the pulls in the iterate after k rows, of which nobody knows how many they will be."""
+    return scale_after(k, 1, rules.constant, rules.objective.lam)
+
+
+@within
+def _take_row(
+    X: FloatArray,
+    i: int,
+    label: float,
+    rules: Rules,
+    k: int,
+    starts: FloatArray,
+    a: int,
+    pulls: FloatArray,
+    e: int,
+    metric: float,
+) -> None:
+    """Row i's step of Algorithm 1, k rows being done: it adds to the pulls of a task, row e.
+
+    The task started from row `a` of `starts`. A subgradient pulls the intercept by the metric.
+    """
+    d = X.shape[1]
+    xa, xp = dots_at(X, i, starts, a, pulls, e)
+    z = xa + starts[a, d] - _scale(rules, k) * (xp + pulls[e, d])
+    u = subgradient(rules.objective.form, z, label)
+    add_at(X, i, u, pulls, e)
+    pulls[e, d] += u * metric
 
 
 @within
@@ -55,7 +82,7 @@ def train_rows(
 ) -> None:
     """Own weights of each entity by its rows from `first` to before `last`."""
     weights, pulls, starts, rows, _ = entities
-    objective, d = rules.objective, X.shape[1]
+    d = X.shape[1]
     for i in range(first, last):
         e = entity[i]
         if e < 0:
@@ -64,24 +91,18 @@ def train_rows(
         if k == 0:
             for j in range(d + 1):
                 weights[e, j], pulls[e, j] = starts[a, j], 0.0
-        scale = scale_after(rules, k)
-        xa, xp = dots_at(X, i, starts, a, pulls, e)
-        z = xa + starts[a, d] - scale * (xp + pulls[e, d])
-        u = subgradient(objective, z, y[i])
-        rows[e] = k + 1
-        if rules.predictor == LAST:
-            scale = scale_after(rules, k + 1)
-            add_at(X, i, u, pulls, e)
-            pulls[e, d] += u * metrics[i]
-            for j in range(d + 1):
-                weights[e, j] = starts[a, j] - scale * pulls[e, j]
-        else:
+        if rules.predictor != LAST:  # means of the iterates that the rows met, not of the last
+            scale = _scale(rules, k)
             share = 1.0 / (k + 1) if rules.predictor == AVERAGE else 2.0 / (k + 2)
             for j in range(d + 1):
                 iterate = starts[a, j] - scale * pulls[e, j]
                 weights[e, j] += share * (iterate - weights[e, j])
-            add_at(X, i, u, pulls, e)
-            pulls[e, d] += u * metrics[i]
+        _take_row(X, i, y[i], rules, k, starts, a, pulls, e, metrics[i])
+        rows[e] = k + 1
+        if rules.predictor == LAST:
+            scale = _scale(rules, k + 1)
+            for j in range(d + 1):
+                weights[e, j] = starts[a, j] - scale * pulls[e, j]
 
 
 @kernel
@@ -100,7 +121,7 @@ def learn_rows(
     A row without an id is a task of its own. Before the first row the open tasks of the entities
     `closing` close, one after another. Gives what new tasks begin with after the last.
     """
-    objective, tally = rules.objective, bias.tally[0]
+    tally = bias.tally[0]
     starts, slot = entities.starts, entities.slot
     h, total, opened, pulls, rows = bias.h, bias.total, tasks.h, tasks.pulls, tasks.rows
     d, owned = h.size - 1, len(entities.weights) > 0
@@ -140,11 +161,7 @@ def learn_rows(
                     starts[e, j] = total[j] / weight if weight > 0.0 else h[j]
         if s < 0:
             continue
-        xh, xp = dots_at(X, i, opened, s, pulls, s)
-        z = xh + opened[s, d] - scale_after(rules, rows[s]) * (xp + pulls[s, d])
-        u = subgradient(objective, z, y[i])
-        add_at(X, i, u, pulls, s)
-        pulls[s, d] += u * metric
+        _take_row(X, i, y[i], rules, rows[s], opened, s, pulls, s, metric)
         rows[s] += 1
         if e < 0 or rows[s] == rules.task_size:
             due = s

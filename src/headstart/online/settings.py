@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headstart.inner import Inner, get_inner
+from headstart.inner import Compiled, get_inner
 from headstart.inner.sgd.one_pass import AVERAGE, LAST, POLY
 from headstart.losses import Loss, Objective
-from headstart.online.constant import given_metric
+from headstart.tasks.columns import given_metric
 
 PREDICTORS = {"average": AVERAGE, "last": LAST, "poly": POLY}
 
@@ -67,7 +67,7 @@ class Settings:
     scaling: float | None = None
 
     @property
-    def algorithm(self) -> Inner:
+    def algorithm(self) -> Compiled:
         """The within-task algorithm."""
         return get_inner(self.inner)
 

@@ -18,7 +18,7 @@ from headstart._core.checks import FloatArray, Vector
 from headstart._core.saved import MANY, checked, float_kind, named
 from headstart._core.saved import Arrays as Saved
 from headstart.inner.posterior.passes import sparse_posteriors
-from headstart.inner.posterior.sparse import sparse_evidence
+from headstart.inner.posterior.sparse_evidence import sparse_evidence
 from headstart.meta.prior import Prior
 from headstart.meta.prior.learn import find_prior
 from headstart.meta.prior.saved import prior_arrays, prior_from
@@ -27,6 +27,7 @@ from headstart.online.doubling import Doubling
 from headstart.online.own import PriorSettings, warn_unsettled
 from headstart.online.stream import Arrays, Chunk, Positions
 from headstart.tasks import TaskSet
+from headstart.tasks.columns import with_intercept
 from headstart.tasks.ids import IdIndex
 from headstart.tasks.sparse import Csr, kernel_view, stack
 
@@ -59,8 +60,7 @@ class SparseStream(Doubling):
     @property
     def start(self) -> Vector:
         """Where a task starts of which nothing is known: d + 1 numbers."""
-        bias = self.prior.bias
-        return bias if self.settings.fit_intercept else np.append(bias, 0.0)
+        return with_intercept(self.prior.bias, self.settings.fit_intercept)
 
     @property
     def n_tasks(self) -> int:
@@ -164,9 +164,7 @@ class SparseStream(Doubling):
         """Weights of new tasks, shape (tasks, d + 1)."""
         tasks = TaskSet.of(csr_array(X), y, offsets, np.arange(len(offsets) - 1))
         found = self.prior.posteriors(tasks).weights
-        if self.settings.fit_intercept:
-            return found
-        return np.column_stack([found, np.zeros(len(found), found.dtype)])
+        return found if self.settings.fit_intercept else with_intercept(found, False)
 
     def forget(self, key: Hashable) -> None:
         """Take an entity out, with all that is kept of it; the prior learns of it at the next."""

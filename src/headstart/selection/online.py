@@ -23,11 +23,12 @@ from headstart._core.checks import (
     check_jobs,
     check_regs,
 )
-from headstart.inner import Inner, get_inner
+from headstart.inner import Inner, InnerFunction, OwnInner, find_inner
 from headstart.inner.adapt import query_losses
 from headstart.inner.erm import Unsolved
 from headstart.losses import Loss, Objective, get_loss
 from headstart.selection.grid import Candidates, Matrix, learn_exactly, learn_passing, mean_losses
+from headstart.selection.own import learn_own, own_losses
 from headstart.tasks import ORDERS, Tasks, TaskSet, as_task_set, check_same_tasks
 
 Pair = tuple[Tasks, Tasks]
@@ -69,8 +70,8 @@ def select_online(
     regs: ArrayLike,
     steps: ArrayLike,
     loss: str | Loss = "absolute",
-    inner: str = "sgd",
-    evaluate_with: str = "sgd",
+    inner: str | InnerFunction = "sgd",
+    evaluate_with: str | InnerFunction = "sgd",
     order: str = "stream",
     random_state: object = None,
     every: int = 1,
@@ -86,8 +87,9 @@ def select_online(
         Tasks to choose by and to report on, as `TaskSet.split_rows` gives them.
     regs, steps : array-like
         The candidates are all pairs; ties go to the first in this order.
-    inner, evaluate_with : {"sgd", "constant", "erm"}
-        The within-task algorithm of the meta-gradients, and of validation and test.
+    inner, evaluate_with : {"sgd", "constant", "erm"}, or function of (X, y, bias, reg, loss)
+        The within-task algorithm of the meta-gradients, and of validation and test; a function
+        is as in `learn_bias`.
     order : {"stream", "resample"}
         Which rows Algorithm 1 visits. With ``"resample"`` every candidate draws its own
         rows of a training task, as a run of its own would; those of validation and test
@@ -120,8 +122,9 @@ def select_online(
     >>> print(chosen.validation_loss.shape, chosen.test_loss[[0, -1]].round(1))
     (51, 2, 2) [2.3 1.2]
     """
-    teacher, examiner = get_inner(inner), get_inner(evaluate_with, "evaluate_with")
     chosen, rng, jobs = get_loss(loss), check_generator(random_state), check_jobs(n_jobs)
+    teacher = find_inner(inner, chosen)
+    examiner = find_inner(evaluate_with, chosen, "evaluate_with")
     teacher.check_everywhere()
     chosen.check_inner(teacher.name)
     apart = check_count("every", every)
@@ -152,12 +155,15 @@ def select_online(
                     if order == "resample":
                         n = int(tasks.sizes[t - 1])
                         drawn = rng.integers(n, size=(n, m))
-                    learn_passing(rows, t - 1, now, teacher.constant, drawn)
+                    if isinstance(teacher, OwnInner):
+                        learn_own(tasks, t - 1, now, teacher, drawn)
+                    else:
+                        learn_passing(rows, t - 1, now, teacher.constant, drawn)
             total += H
             if t % apart != 0 and t != T:
                 continue
             mean = Candidates(total / (t + 1), lams, gammas, chosen.form)
-            validation.append(mean_losses(trial, mean, examiner, duals, unsolved, jobs))
+            validation.append(_losses(trial, mean, examiner, duals, unsolved, jobs))
             best.append(_best(validation[-1], "regs, steps", "smaller steps, larger regs"))
             biases.append(mean.H[:, best[-1]].copy())
             objective = Objective(float(lams[best[-1]]), chosen.form)
@@ -179,7 +185,7 @@ def select_reg(
     bias: ArrayLike,
     regs: ArrayLike,
     loss: str | Loss = "absolute",
-    evaluate_with: str = "sgd",
+    evaluate_with: str | InnerFunction = "sgd",
     order: str = "stream",
     random_state: object = None,
     n_jobs: int | None = 1,
@@ -198,7 +204,7 @@ def select_reg(
     1.0
     """
     chosen, rng, jobs = get_loss(loss), check_generator(random_state), check_jobs(n_jobs)
-    lams, examiner = _grid("regs", regs), get_inner(evaluate_with, "evaluate_with")
+    lams, examiner = _grid("regs", regs), find_inner(evaluate_with, chosen, "evaluate_with")
     trial = _prepared_pair("valid", valid, chosen, examiner, order, rng)
     final = _prepared_pair("test", test, chosen, examiner, order, rng)
     h = check_bias("bias", bias, trial[0].n_features)
@@ -206,11 +212,25 @@ def select_reg(
     candidates = Candidates(H, lams, np.zeros_like(lams), chosen.form)
     duals, unsolved = np.zeros((lams.size, len(trial[0].X))), Unsolved()
     with threadpool_limits(1, user_api="blas"), quietly():
-        losses = mean_losses(trial, candidates, examiner, duals, unsolved, jobs)
+        losses = _losses(trial, candidates, examiner, duals, unsolved, jobs)
         reg = float(lams[_best(losses, "regs", "larger regs")])
         tested = _mean_loss(final, h, Objective(reg, chosen.form), examiner, unsolved)
     unsolved.warn()
     return RegSelection(losses, reg, tested)
+
+
+def _losses(
+    pair: tuple[TaskSet, TaskSet],
+    candidates: Candidates,
+    examiner: Inner,
+    duals: Matrix,
+    unsolved: Unsolved,
+    n_jobs: int,
+) -> Vector:
+    """Mean query loss of every candidate."""
+    if isinstance(examiner, OwnInner):
+        return own_losses(pair, candidates, examiner)
+    return mean_losses(pair, candidates, examiner, duals, unsolved, n_jobs)
 
 
 def _best(losses: Vector, names: str, remedy: str) -> int:

@@ -7,12 +7,20 @@ only with an intercept; without one nothing is centred. Weights return to the us
 
 .. math:: w = M w' + m, \quad w_j = w'_j/s_j, \quad
           w_\text{intercept} = \text{level} + w'_\text{intercept} - \sum_j c_j w'_j/s_j .
+
+The paper's algorithms learn in the user's units, and all weights are pulled alike. There the
+column has not ones but the value b, a `Constant`: on the scale of the inputs, their root mean
+square, so that the intercept is as free as any other weight. Outside it is kept in the units of
+the prediction, :math:`w_0 = b\,w_b`: then :math:`\langle x, w\rangle + w_0` is the prediction, and
+a subgradient u pulls :math:`w_0` by :math:`b^2 u`, so that b can follow the inputs while rows
+arrive. That square is called the metric of the intercept.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +30,10 @@ from headstart._core.checks import ROWS_AT_ONCE, FloatArray, Vector
 from headstart.tasks.sparse import Csr
 
 Matrix = NDArray[np.float64]
+Array = TypeVar("Array", bound=NDArray[np.floating])  # of either float type
 
 LEAST_SQUARE = 1e-290  # below it digits are lost
+FOLLOW = -1.0  # as a metric: the mean square of the inputs so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +173,78 @@ class Columns:
         M = self.matrix
         return np.asarray(M @ standard @ M.T)
 
-    def standard_covariance(self, covariance: Matrix) -> Matrix:
-        """What `covariance` was given."""
+    @property
+    def inverse_matrix(self) -> Matrix:
+        """The inverse of M."""
         N = np.diag(np.append(self.scale, np.ones(int(self.intercept))))
         if self.intercept:
             N[-1, :-1] = self.centre
+        return N
+
+    def standard_covariance(self, covariance: Matrix) -> Matrix:
+        """What `covariance` was given."""
+        N = self.inverse_matrix
         return np.asarray(N @ covariance @ N.T)
+
+    def seen_from(self, other: Columns) -> tuple[Vector, Vector, float]:
+        """What turns rows in these units into those of the other: factor, shift and level."""
+        ones = int(self.intercept)
+        factor = np.append(self.scale / other.scale, np.ones(ones))
+        shift = np.append((self.centre - other.centre) / other.scale, np.zeros(ones))
+        return factor, shift, other.level - self.level
+
+
+class Constant(NamedTuple):
+    """A constant column of value b; 0 for none.
+
+    Examples
+    --------
+    >>> column = Constant(2.0)
+    >>> print(column.rows(np.array([[5.0]])), column.inward(np.array([3.0, 4.0])))
+    [[5. 2.]] [3. 2.]
+    >>> print(column.outward(np.array([3.0, 2.0])))
+    [3. 4.]
+    """
+
+    b: float
+
+    @classmethod
+    def of(cls, metric: float) -> Constant:
+        """The column whose value has this square."""
+        return cls(math.sqrt(metric))
+
+    def rows(self, X: FloatArray) -> FloatArray:
+        """The inputs with the column, which comes last."""
+        if self.b == 0.0:
+            return X
+        return np.column_stack([X, np.full(len(X), self.b, X.dtype)])
+
+    def inward(self, weights: FloatArray) -> FloatArray:
+        """Weights of the rows with the column, from those of a prediction, intercept last."""
+        if self.b == 0.0:
+            return weights[..., :-1].copy()
+        wide = weights.copy()
+        wide[..., -1] /= self.b
+        return wide
+
+    def outward(self, wide: Array) -> Array:
+        """What `inward` was given; the intercept is 0 if there is none."""
+        weights = with_intercept(wide, self.b != 0.0)
+        weights[..., -1] *= wide.dtype.type(self.b)
+        return weights
+
+
+def given_metric(fit_intercept: bool, scaling: float | None) -> float:
+    """The square of the column's value: 0 for no intercept, `FOLLOW` if the value is not given."""
+    if not fit_intercept:
+        return 0.0
+    return FOLLOW if scaling is None else scaling * scaling
+
+
+def with_intercept(weights: Array, there: bool) -> Array:
+    """A copy of weights that has an intercept last, which is 0 if it is not `there`."""
+    none = np.zeros_like(weights[..., : not there])
+    return cast(Array, np.concatenate([weights, none], axis=-1))
 
 
 def units_of(

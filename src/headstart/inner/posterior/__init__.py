@@ -17,12 +17,11 @@ for tasks of few rows and many columns.
 
 from headstart.inner.posterior.evidence import Evidence, packed, packed_size, unpacked
 from headstart.inner.posterior.passes import Totals, posteriors, take_pass
-from headstart.inner.posterior.state import Moments, Start
+from headstart.inner.posterior.state import Moments
 
 __all__ = [
     "Evidence",
     "Moments",
-    "Start",
     "Totals",
     "packed",
     "packed_size",

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from headstart._core.checks import Vector
 from headstart._core.jit import kernel
 from headstart.inner.posterior.evidence import Evidence, add_row
-from headstart.inner.posterior.state import Moments, Out, Start, Sums, move, row_form
+from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
+from headstart.inner.start import Start, start_weight
 from headstart.losses import Form
 from headstart.losses.scalar import SQUARED
 
@@ -133,7 +134,7 @@ def dense_pass(
     out: Out,
 ) -> None:
     """Posteriors of these tasks: their sums go to row `chunk` of `sums`, and more if asked for."""
-    k, r = start.effects.shape
+    k = len(start.effects)
     size = k * (k + 1) // 2
     own, c = np.empty((1, size)), np.empty(k)
     M, h, u, delta = (
@@ -163,9 +164,7 @@ def dense_pass(
                     u[j, l] = c[j] + (u[j, l] if slot >= 0 else 0.0)
             r0[l] = q
             for j in range(k):
-                mean = 0.0
-                for s in range(r):
-                    mean += start.effects[j, s] * e.side[t, s]
+                mean = start_weight(start.effects, e.side, t, j)
                 h[j, l] = mean
                 r0[l] -= mean * u[j, l]
         times(M, h, live, u)

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import ROWS_AT_ONCE, FloatArray, Vector
 from headstart.inner.posterior.evidence import Evidence, packed_size, sum_rows
-from headstart.inner.posterior.sparse import SparseEvidence, sparse_evidence
+from headstart.inner.posterior.sparse_evidence import SparseEvidence, sparse_evidence
+from headstart.inner.start import with_one
 from headstart.losses import Loss
 from headstart.tasks.columns import Columns
 from headstart.tasks.sparse import Csr, kernel_view
@@ -55,8 +56,7 @@ def evidence_of(
     for rows in _blocks(np.arange(kept.size)):
         inputs[rows] = columns.rows(X[kept[rows]])
     starts = np.append(0, np.cumsum(np.where(summed, 0, sizes)))
-    known = np.ones((len(sizes), 1 if side is None else 1 + side.shape[1]))
-    known[:, 1:] = 0.0 if side is None else side
+    known = with_one(side, len(sizes))
     return Evidence(inputs, columns.labels(y[kept]), shares[kept], starts, slot, *sums, known)
 
 

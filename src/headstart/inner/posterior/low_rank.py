@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from headstart._core.checks import Vector
 from headstart._core.jit import kernel
 from headstart.inner.posterior.evidence import Evidence, lower_triangle
-from headstart.inner.posterior.state import Moments, Out, Start, Sums, move, row_form
+from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
+from headstart.inner.start import Start, start_weight
 from headstart.losses import Form
 from headstart.losses.scalar import SQUARED
 from headstart.tasks import longest
@@ -131,7 +132,7 @@ def _solve(
 
     Adds to the totals of `Sums`, and fills what is asked for.
     """
-    k, r = start.effects.shape
+    k = len(start.effects)
     most = 0
     for t in tasks:
         most = max(most, longest(e.offsets, t, t + 1))
@@ -142,9 +143,7 @@ def _solve(
         begin, n = e.offsets[t], e.offsets[t + 1] - e.offsets[t]
         delta = went[place]
         for j in range(k):
-            h[j] = 0.0
-            for s in range(r):
-                h[j] += start.effects[j, s] * e.side[t, s]
+            h[j] = start_weight(start.effects, e.side, t, j)
             delta[j] = 0.0
         lost, log_det, at_start = 0.0, 0.0, 0.0
         for a in range(n):

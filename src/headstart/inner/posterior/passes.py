@@ -12,8 +12,10 @@ from headstart._core.jit import kernel, run_blocks
 from headstart.inner.posterior.dense import LANES, dense_pass
 from headstart.inner.posterior.evidence import Evidence, packed_size
 from headstart.inner.posterior.low_rank import low_rank_pass
-from headstart.inner.posterior.sparse import SparseEvidence, sparse_pass, start_moments
-from headstart.inner.posterior.state import Moments, Out, Start, Sums, nothing_but_sums
+from headstart.inner.posterior.sparse import side_by_side, sparse_pass, start_moments
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
+from headstart.inner.posterior.state import Moments, Out, Sums, nothing_but_sums
+from headstart.inner.start import Start
 from headstart.losses import Loss
 
 AnyEvidence = Evidence | SparseEvidence
@@ -75,7 +77,7 @@ def first_moments(e: AnyEvidence, start: Start, loss: Loss) -> Moments:
         mean, variance = np.empty(len(e.y)), np.empty(len(e.y))
         start_moments(e, start, mean, variance)
         return Moments(mean, variance, np.zeros(e.n_tasks), pace)
-    starts = np.repeat(e.side @ start.effects.T, np.diff(e.offsets), axis=0)
+    starts = np.repeat(start.of(e.side), np.diff(e.offsets), axis=0)
     scaled = e.X * start.variances if len(start.covariance) == 0 else e.X @ start.covariance
     mean, variance = (np.einsum("ij,ij->i", e.X, other) for other in (starts, scaled))
     return Moments(mean, variance, np.zeros(e.n_tasks), pace)
@@ -94,13 +96,11 @@ def take_pass(
     k, r = start.effects.shape
     width = k if len(start.covariance) == 0 else packed_size(k)
     count = sum(map(len, way))
-    sums = Sums(
-        np.zeros((count, width)),
-        np.zeros((count, width)),
-        np.zeros((count, k, r)),
-        np.zeros((count, 3)),
-    )
-    form = loss.form
+    sparse = isinstance(e, SparseEvidence)
+    both = np.zeros((count, width, 2) if sparse else (2, count, width))
+    V, D = (both[..., 0], both[..., 1]) if sparse else both  # see `side_by_side`
+    sums = Sums(V, D, np.zeros((0 if sparse else count, k, r)), np.zeros((count, 3)))
+    start, form = side_by_side(start) if sparse else start, loss.form
     wanted = nothing_but_sums(k) if out is None else out
 
     def work(first: int, last: int) -> None:

@@ -18,27 +18,6 @@ from headstart.losses.scalar import SQUARED
 Matrix = NDArray[np.float64]
 
 
-class Start(NamedTuple):
-    """What kernels see of a prior: where tasks start, how far they go, how noisy rows are.
-
-    Attributes
-    ----------
-    effects : the start of a task is ``effects @ side``, side being 1 and what is known of it
-    variances : the diagonal of the covariance
-    covariance : the rest too, or (0, 0) if that is 0
-    precision : its inverse, packed, or empty where the variances say it or no task needs it
-    log_det : of the covariance
-    noise : b
-    """
-
-    effects: Matrix
-    variances: Vector
-    covariance: Matrix
-    precision: Vector
-    log_det: float
-    noise: float
-
-
 class Moments(NamedTuple):
     """Predictions for every row, by which its quadratic form is chosen.
 
@@ -93,7 +72,7 @@ class Sums(NamedTuple):
     ----------
     V : covariances; packed, or diagonals alone
     D : ``delta delta^T`` likewise, delta being how far a task went from its start
-    F : ``delta side^T``
+    F : ``delta side^T``; no rows from sparse tasks, whose starts stay
     totals : what rows lose at the start, ``u^T delta``, and ``log |Sigma| |V|^-1``
     """
 

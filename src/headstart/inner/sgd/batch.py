@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, as_numbers, check_regs, check_task
 from headstart._core.jit import kernel
-from headstart.inner.sgd.one_pass import AVERAGE, LAST, SGDResult, least_rows, predictor_of
+from headstart.inner.sgd.one_pass import AVERAGE, LAST, SGDResult, predictor_of
+from headstart.inner.sgd.rule import rows_counted
 from headstart.losses import Form, Loss, get_loss
 from headstart.losses.many import fill_slopes
-from headstart.losses.scalar import score, sign_of, slope
+from headstart.losses.scalar import subgradient
 
 
 @kernel
@@ -26,13 +27,13 @@ def gram_pass(
 ) -> None:
     """The subgradients of Algorithm 1 from ``K = X X^T`` and ``P = X H``, a column a bias."""
     n, m = P.shape
-    z, least = np.empty(m), least_rows(constant, n)
+    z = np.empty(m)
     for k in range(n):
         z[:] = 0.0
         for i in range(k):
             for q in range(m):
                 z[q] += K[k, i] * U[i, q]
-        scale = 1.0 / max(k, least)
+        scale = 1.0 / rows_counted(k, n, constant)
         for q in range(m):
             z[q] = P[k, q] - scale / lams[q] * z[q]
         fill_slopes(form, z, y[k], U, k)
@@ -54,16 +55,15 @@ def drawn_gram_pass(
     Row i of U sums the subgradients of all visits to row i.
     """
     n, m = drawn.shape
-    u, least = np.empty(n), least_rows(constant, n)
+    u = np.empty(n)
     U[:] = 0.0
     for q in range(m):
         for k in range(n):
             row, drift = drawn[k, q], 0.0
             for i in range(k):
                 drift += K[row, drawn[i, q]] * u[i]
-            z = P[row, q] - drift / (max(k, least) * lams[q])
-            s = score(form, z, y[row])
-            u[k] = sign_of(form, y[row]) * slope(form, s) + 0.0 * s  # NaN beyond all numbers
+            z = P[row, q] - drift / (rows_counted(k, n, constant) * lams[q])
+            u[k] = subgradient(form, z, y[row])
             U[row, q] += u[k]
 
 

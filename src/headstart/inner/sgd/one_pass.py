@@ -19,8 +19,9 @@ from headstart._core.checks import (
     check_task,
 )
 from headstart._core.jit import kernel, run_blocks
+from headstart.inner.sgd.rule import rows_counted, scale_after
 from headstart.losses import Loss, Objective, get_loss
-from headstart.losses.scalar import score, sign_of, slope
+from headstart.losses.scalar import subgradient
 from headstart.tasks import Rows, TaskSet, longest
 from headstart.tasks.rows import add, add_two, at_once, clear, dot, products
 
@@ -45,25 +46,6 @@ class SGDResult(NamedTuple):
 
 
 @kernel
-def subgradient(objective: Objective, z: float, y: float) -> float:
-    """The subgradient u of the loss at prediction `z`; NaN if that is beyond all numbers.
-
-    Without a branch: slopes of most losses are numbers everywhere, and would hide it.
-    """
-    s = score(objective.form, z, y)
-    return sign_of(objective.form, y) * slope(objective.form, s) + 0.0 * s
-
-
-@kernel
-def least_rows(constant: bool, n: int) -> int:
-    """After k of n rows w is ``h - S / (max(k, least) lam)``; this is `least`.
-
-    It is 1 in Algorithm 1, and n for steps of constant length ``1 / (n lam)``.
-    """
-    return n if constant else 1
-
-
-@kernel
 def sgd_pass(
     rows: Rows, t: int, objective: Objective, constant: bool, h: Vector, S: Vector, u: Vector
 ) -> None:
@@ -77,8 +59,7 @@ def sgd_pass(
     dependent sums, which is what bounds the speed for small d.
     """
     X, y, offsets, drawn = rows
-    begin, n, lam = offsets[t], offsets[t + 1] - offsets[t], objective.lam
-    least = least_rows(constant, n)
+    begin, n, (lam, form) = offsets[t], offsets[t + 1] - offsets[t], objective
     scale = 0.0  # of S in the iterate; 0 where the sum is still empty
     if at_once(X) == 1:
         for k in range(n):  # all that is far away in memory is asked for here, without waiting
@@ -86,9 +67,9 @@ def sgd_pass(
         for k in range(n):
             i = drawn[begin + k] if drawn.size > 0 else begin + k
             drift = scale * dot(X, i, S) if k > 0 else 0.0
-            u[k] = subgradient(objective, u[k] - drift, y[i])
+            u[k] = subgradient(form, u[k] - drift, y[i])
             add(X, i, u[k], S)
-            scale = 1.0 / (max(k + 1, least) * lam)
+            scale = scale_after(k + 1, n, constant, lam)
         return
     for k in range(0, n, 2):
         paired = k + 1 < n
@@ -97,13 +78,13 @@ def sgd_pass(
         if drawn.size > 0:
             i, j = drawn[i], drawn[j]
         ah, bh, aS, bS, ab = products(X, i, j, h, S)
-        ua = subgradient(objective, ah - scale * aS, y[i])
-        scale = 1.0 / (max(k + 1, least) * lam)
+        ua = subgradient(form, ah - scale * aS, y[i])
+        scale = scale_after(k + 1, n, constant, lam)
         ub = 0.0
         u[k] = ua
         if paired:
-            ub = subgradient(objective, bh - scale * (bS + ua * ab), y[j])
-            scale = 1.0 / (max(k + 2, least) * lam)
+            ub = subgradient(form, bh - scale * (bS + ua * ab), y[j])
+            scale = scale_after(k + 2, n, constant, lam)
             u[k + 1] = ub
         add_two(X, i, j, ua, ub, S)
 
@@ -112,14 +93,14 @@ def sgd_pass(
 def averaging(predictor: int, constant: bool, n: int) -> Vector:
     """Weights ``c`` with which ``h - X^T (c u) / lam`` is the predictor after n rows.
 
-    Row i is in the iterates after j >= i rows, there with ``1 / max(j, least)``.
+    Row i is in the iterates after j >= i rows, there with one over `rows_counted`.
     """
     c = np.empty(n)
-    half, least = n // 2, least_rows(constant, n)
-    tail = 0.0  # sum of the iterates' weights times 1 / max(j, least) for i <= j < n
+    half = n // 2
+    tail = 0.0  # sum of the iterates' weights, each over its rows counted, for i <= j < n
     for i in range(n, 0, -1):
         if i < n and (predictor != SUFFIX or i >= half):
-            tail += (i + 1.0 if predictor == POLY else 1.0) / max(i, least)
+            tail += (i + 1.0 if predictor == POLY else 1.0) / rows_counted(i, n, constant)
         if predictor == AVERAGE:
             c[i - 1] = tail / n
         elif predictor == LAST:

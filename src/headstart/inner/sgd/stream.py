@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, as_floats, check_task
 from headstart._core.jit import kernel
-from headstart.inner.sgd.one_pass import subgradient
+from headstart.inner.sgd.rule import scale_after
 from headstart.losses import Loss, Objective, get_loss
+from headstart.losses.scalar import subgradient
 from headstart.tasks.rows import add, dot
 
 
@@ -20,8 +21,8 @@ def _stream(
     X: FloatArray, y: FloatArray, objective: Objective, h: Vector, S: Vector, V: Vector, seen: int
 ) -> None:
     for k in range(len(y)):
-        scale = 1.0 / ((seen + k) * objective.lam) if seen + k > 0 else 0.0
-        u = subgradient(objective, dot(X, k, h) - scale * dot(X, k, S), y[k])
+        scale = scale_after(seen + k, 1, False, objective.lam)
+        u = subgradient(objective.form, dot(X, k, h) - scale * dot(X, k, S), y[k])
         for j in range(h.size):
             V[j] += scale * S[j]
         add(X, k, u, S)

@@ -8,7 +8,7 @@ known B is the bias h. Classes that a line divides are the likelier the larger t
 there, starts are themselves taken to be spread around 0, widely.
 
 A diagonal covariance is shrunk to the best isotropic one, a full covariance to that diagonal one:
-with :math:`\nu` tasks added that were info whole and are spread as the simpler D, it is
+with :math:`\nu` tasks added whose weights are known exactly and spread as the simpler D, it is
 :math:`(1-\rho)C + \rho D` with :math:`\rho = \nu/(\nu + T)`. Shrinking a full covariance to its
 own diagonal instead has no likelihood to rise, and where rows tell little of a task, the scale
 may run away.
@@ -32,8 +32,9 @@ from headstart.inner.posterior.passes import (
     plan,
     take_pass,
 )
-from headstart.inner.posterior.sparse import SparseEvidence
-from headstart.inner.posterior.state import Moments, Start
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
+from headstart.inner.posterior.state import Moments
+from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.accelerate import Step, climb
 from headstart.meta.prior.pooled import pooled_starts, without_starts
@@ -77,15 +78,16 @@ class Learning:
         self.longest, self.last_step = 1.0, np.zeros((self.k, self.r))
         self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
         self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
-        effects, self.variance, noise, self.least_noise = first_guess(e, loss)
+        guess = first_guess(e, loss)
+        self.first_effects, self.variance, self.first_noise, self.least_noise = guess
         self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
-        self.unit, self._guess = math.sqrt(self.variance), (effects, noise)
+        self.unit = math.sqrt(self.variance)
         self.begin_with(shape)
         self.moments = first_moments(e, self.prior(self.first)[0], loss)
 
     def begin_with(self, shape: Shape) -> None:
         """Begin at the first guess, in this shape."""
-        self.shape, (effects, noise) = shape, self._guess
+        self.shape, effects, noise = shape, self.first_effects, self.first_noise
         variances = np.full(self.k, self.variance)
         coordinates = shape.coordinates(variances, np.empty((0, 0)))
         self._set_least(variances, noise)
@@ -140,7 +142,7 @@ class Learning:
         b, T, shape = start.noise, self.T, self.shape
         V, F = shape.inward(sigma, sums.V / T, sums.F / T)
         gone, _ = shape.inward(sigma, sums.D / T, sums.F)
-        info = shape.told(V)
+        info = shape.information(V)
         if not self.loss.binary:
             lost = sums.at_start / b - sums.fit + T * (shape.trace(info) - shape.trace(gone))
             mean = 0.5 * b * lost / self.N
@@ -160,7 +162,8 @@ class Learning:
             return Step(point, image, None, -left, left, now)
 
         def sure() -> Vector:
-            effects = start.effects + shape.outward(sigma, shape.told(0.0 * V), moved, self.ridge)
+            most = shape.information(0.0 * V)
+            effects = start.effects + shape.outward(sigma, most, moved, self.ridge)
             return self._point(effects, shape.plain_step(sigma, info, gone), b)
 
         value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(sigma)
@@ -211,30 +214,31 @@ def learn(
     that of ones: how far levels differ says nothing of slopes, which are not shrunk to it.
     """
     with one_blas_thread():
-        if isinstance(e, SparseEvidence):
-            return _learn_sparse(e, loss, aim, level)
-        first = aim.first_shape(level)
-        begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
-        found, shape = _in_stages(begin, aim)
-        if few is None:
-            return found
-        learning = Learning(e, loss, shape, aim.n_jobs)
-        if aim.shrink is None and shape.shrink > 0.0:
-            shape.shrink = _share(type(shape), learning.k, learning.T)
-        moments = first_moments(e, found.start, loss)
-        learning.go_on(found._replace(moments=moments), shape)
-        enough = max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
-        more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
-        return more._replace(n_iter=found.n_iter + more.n_iter)
+        if not isinstance(e, SparseEvidence) or loss.binary:
+            return _learn(e, loss, aim, few, level)
+        # Starts of sparse rows are those of pooled rows. Where labels are numbers, all else is
+        # learned from what these leave.
+        found = _learn(without_starts(e, loss), loss, aim, few, level)
+        effects = pooled_starts(e, loss)[:, None]
+        return found._replace(start=found.start._replace(effects=effects))
 
 
-def _learn_sparse(e: SparseEvidence, loss: Loss, aim: Aim, level: bool) -> Learned:
-    """The starts from pooled rows, the rest as usual: labels that are numbers by what is left."""
-    left = e if loss.binary else without_starts(e, loss)
-    found, _ = _in_stages(Learning(left, loss, aim.first_shape(level), aim.n_jobs), aim)
-    if loss.binary:
+def _learn(e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None, level: bool) -> Learned:
+    first = aim.first_shape(level)
+    begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
+    found, shape = _in_stages(begin, aim)
+    if few is None:
         return found
-    return found._replace(start=found.start._replace(effects=pooled_starts(e, loss)[:, None]))
+    learning = Learning(e, loss, shape, aim.n_jobs)
+    if aim.shrink is None and shape.shrink > 0.0:
+        shape.shrink = _share(type(shape), learning.k, learning.T)
+    start, enough = found.start, max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
+    if learning.still:  # where the rows of all tasks have them; most columns are of few tasks
+        start, enough = start._replace(effects=learning.first_effects), aim.tol
+    moments = first_moments(e, start, loss)
+    learning.go_on(found._replace(start=start, moments=moments), shape)
+    more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
+    return more._replace(n_iter=found.n_iter + more.n_iter)
 
 
 def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:

@@ -202,7 +202,7 @@ class Kept:
             rows, there = self._log.at(block), slice(first * PENDING, first * PENDING + len(block))
             X[there], y[there] = columns.rows(rows.X), columns.labels(rows.y)
             weight[there] = rows.weight
-        sums = self._sums.moved(lines[summed], *between(self._view, columns))
+        sums = self._sums.moved(lines[summed], *self._view.seen_from(columns))
         return Evidence(
             X,
             y,
@@ -217,11 +217,3 @@ class Kept:
 def _blocks(places: Counts) -> list[Counts]:
     """Places of rows that are looked at together: no copy is as large as all of them."""
     return [places[i : i + PENDING] for i in range(0, len(places), PENDING)]
-
-
-def between(one: Columns, other: Columns) -> tuple[Vector, Vector, float]:
-    """What turns rows in the units of one into those of the other: factor, shift and level."""
-    ones = int(one.intercept)
-    factor = np.append(one.scale / other.scale, np.ones(ones))
-    shift = np.append((one.centre - other.centre) / other.scale, np.zeros(ones))
-    return factor, shift, other.level - one.level

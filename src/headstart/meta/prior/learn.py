@@ -19,8 +19,8 @@ from headstart._core.checks import (
     warn_user,
 )
 from headstart.inner.posterior.gather import any_evidence
-from headstart.inner.posterior.sparse import SparseEvidence
-from headstart.inner.posterior.state import Start
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
+from headstart.inner.start import Start
 from headstart.losses import Loss, get_loss
 from headstart.meta.prior.em import Aim, learn
 from headstart.meta.prior.posterior import row_weights

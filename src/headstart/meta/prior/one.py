@@ -7,6 +7,7 @@ Cholesky's factor loses no digits by columns of other scales.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,11 +44,8 @@ class Pull(NamedTuple):
     @classmethod
     def of(cls, prior: Prior, view: Columns) -> Pull:
         """The pull of a prior in the units of a view, which have scale 1."""
-        columns = prior.columns
-        N = np.diag(np.append(columns.scale, np.ones(int(view.intercept))))
-        if view.intercept:
-            N[:-1, -1] = columns.centre - view.centre
-        start = prior.standard
+        columns, start = prior.columns, prior.standard
+        N = replace(columns, centre=columns.centre - view.centre).inverse_matrix.T
         P = np.diag(1.0 / start.variances)
         if len(start.precision):
             P = unpacked(start.precision)

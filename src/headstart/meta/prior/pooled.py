@@ -19,12 +19,18 @@ from __future__ import annotations
 import numpy as np
 
 from headstart._core.checks import Vector
-from headstart.inner.posterior.sparse import SparseEvidence, products_with, sum_of_rows
+from headstart.inner.posterior.sparse_evidence import (
+    SparseEvidence,
+    gram_times,
+    products_with,
+    sum_of_rows,
+)
 from headstart.losses import Loss
 from headstart.losses.many import quadratics
 
 PROBES = 3  # random vectors by which a trace is found
-ROUNDS, STEPS = 4, 30  # of quadratic forms, and of conjugate gradients for each
+ROUNDS, STEPS = 4, 30  # of quadratic forms, and of conjugate gradients for each: not more, since
+# directions that rows hardly tell come last, and the ridge alone would hold them too loosely
 SOLVED = 1e-5  # of the residual, as a share of the first
 
 
@@ -61,7 +67,7 @@ def _variances(e: SparseEvidence, labels: Vector) -> tuple[float, float]:
     """Those of starts and of labels around them; the column of ones is left aside."""
     others = np.arange(e.width) < e.width - e.ones
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, e.width)) * others
-    gram = [_gram(e, e.weight, z) * others for z in signs]
+    gram = [gram_times(e.X, e.weight, z) * others for z in signs]
     squared = float(np.mean(np.square(gram).sum(axis=1)))
     N, c = e.n_rows, sum_of_rows(e.X, e.weight * labels, e.width) * others
     squares = e.X._replace(values=np.square(e.X.values))
@@ -75,21 +81,16 @@ def _variances(e: SparseEvidence, labels: Vector) -> tuple[float, float]:
     return variance, max((y - variance * trace) / N, 1e-300)
 
 
-def _gram(e: SparseEvidence, omega: Vector, w: Vector) -> Vector:
-    """``X^T Omega X w``."""
-    return sum_of_rows(e.X, omega * products_with(e.X, w), e.width)
-
-
 def _solved(e: SparseEvidence, omega: Vector, tau: Vector, ridge: float, h: Vector) -> Vector:
     """Conjugate gradients from h."""
     c = sum_of_rows(e.X, omega * tau, e.width)
-    residual = c - _gram(e, omega, h) - ridge * h
+    residual = c - gram_times(e.X, omega, h) - ridge * h
     h, p, before = h.copy(), residual.copy(), float(residual @ residual)
     enough = SOLVED * before
     for _ in range(STEPS):
         if before <= enough:
             break
-        q = _gram(e, omega, p) + ridge * p
+        q = gram_times(e.X, omega, p) + ridge * p
         step = before / float(p @ q)
         h += step * p
         residual -= step * q

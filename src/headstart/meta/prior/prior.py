@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from headstart._core.answers import LARGEST, check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, check_choice, check_flag, check_jobs
-from headstart.inner.posterior import Evidence, Start, posteriors, take_pass, unpacked
+from headstart.inner.posterior import Evidence, posteriors, take_pass, unpacked
 from headstart.inner.posterior.gather import any_evidence, evidence_of
 from headstart.inner.posterior.passes import AnyEvidence, first_moments, plan, settle
-from headstart.inner.posterior.sparse import SparseEvidence
+from headstart.inner.posterior.sparse_evidence import SparseEvidence
+from headstart.inner.start import Start
 from headstart.losses import Loss, get_loss
 from headstart.meta.prior.posterior import Posterior, Posteriors, Rows, row_weights
 from headstart.meta.prior.sparse_posterior import SparsePosterior, checked_rows, sparse_weights
@@ -176,22 +177,21 @@ class Prior:
     @quietly()
     def start(self, side: ArrayLike | None = None) -> Vector:
         """The weights a task starts from; `side` is what is known of it."""
-        known = self.known(side, 1)[0]
-        return check_answer(self.columns.weights(self.standard.effects @ known), "side")
+        known = self.known(side, 1)
+        return check_answer(self.columns.weights(self.standard.of(known)[0]), "side")
 
     @quietly()
     def predict(self, X: ArrayLike, side: ArrayLike | None = None) -> Vector:
         """Predictions for rows of tasks that have shown nothing; `side` has a row for each."""
         inputs = self._rows.inputs(X)
-        known = self.known(side, len(inputs))
-        starts = known @ self.standard.effects.T
+        starts = self.standard.of(self.known(side, len(inputs)))
         found = np.einsum("ij,ij->i", inputs, starts) + self.columns.level
         return check_answer(np.asarray(found), "X, side")
 
     @quietly()
     def at(self, side: ArrayLike | None) -> Prior:
         """The prior of a task of which `side` is known: it starts where that says."""
-        start = self.standard._replace(effects=self.standard.effects @ self.known(side, 1).T)
+        start = self.standard._replace(effects=self.standard.of(self.known(side, 1)).T)
         how = self.columns, self.loss, self.metric, self.n_iter, self.converged
         return Prior.learned(start, *how)
 
@@ -214,7 +214,7 @@ class Prior:
         if X is None or y is None:
             whole = start.covariance
             sigma = np.diag(start.variances) if len(whole) == 0 else whole
-            return Posterior.of(rows, start.effects @ known[0], sigma)
+            return Posterior.of(rows, start.of(known)[0], sigma)
         if is_sparse(X):
             raise ValueError("X: expected dense rows; sparse_posterior takes sparse ones")
         inputs, labels = rows.check(X, y)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.saved import MANY, Arrays, checked
-from headstart.inner.posterior import Start, unpacked
+from headstart.inner.posterior import unpacked
 from headstart.inner.posterior.evidence import packed_size
+from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.units import METRICS

@@ -1,10 +1,11 @@
 r"""The shapes a prior's covariance may have, and the step that raises the likelihood in each.
 
 With :math:`\Sigma = RR^\top`, in units of R, a task has gone :math:`u = R^{-1}(w - h)` from its
-start, and its rows have info :math:`P = I - R^{-1}VR^{-\top}` of it. Expectation-maximisation
-changes :math:`\Sigma` by the mean of :math:`uu^\top - P` and h by the mean of u: hardly at all
-where rows tell little, or a variance is nearly 0. Two steps from the same sums are longer there.
-The starts move to where the likelihood is largest, all tasks being info as much,
+start, and the information of its rows about u is :math:`P = I - R^{-1}VR^{-\top}`.
+Expectation-maximisation changes :math:`\Sigma` by the mean of :math:`uu^\top - P` and h by the mean
+of u: hardly at all where rows tell little, or a variance is nearly 0. Two steps from the same sums
+are longer there.
+The starts move to where the likelihood is largest, all tasks having as much information,
 
 .. math:: h \leftarrow h + R\bar P^{-1}\bar u ,
 
@@ -14,8 +15,8 @@ do for variance components, gives
 .. math:: \Sigma \leftarrow RMR^\top, \qquad M \bar P M = \overline{(u-\bar u)(u-\bar u)^\top} ,
 
 M being the geometric mean of :math:`\bar P^{-1}` and the right side; for one variance a factor
-:math:`\sqrt{\overline{u^2}/\bar p}`. Shrinking adds tasks that were info whole and are spread as a
-diagonal covariance D.
+:math:`\sqrt{\overline{u^2}/\bar p}`. Shrinking adds tasks whose weights are
+known exactly and are spread as a diagonal covariance D.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Diagonal:
         """A sum of covariances and one of vectors, in units of R."""
         return V / sigma.variances, F / np.sqrt(sigma.variances)[:, None]
 
-    def told(self, V: Vector) -> Vector:
+    def information(self, V: Vector) -> Vector:
         """P, from V in units of R."""
         return np.asarray(np.maximum(1.0 - V, 0.0) + EMPTY)
 
@@ -179,7 +180,7 @@ class Full:
         back = (sigma.Q / np.sqrt(sigma.values)).T
         return np.asarray(back @ unpacked(V) @ back.T), np.asarray(back @ F)
 
-    def told(self, V: Matrix) -> Matrix:
+    def information(self, V: Matrix) -> Matrix:
         """P, from V in units of R."""
         return np.asarray((1.0 + EMPTY) * np.eye(len(V)) - V)
 

@@ -19,8 +19,8 @@ from scipy.sparse import csr_array, diags_array, hstack
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, Vector, as_floats, as_labels, check_rows
 from headstart.inner.posterior.passes import sparse_posteriors
-from headstart.inner.posterior.sparse import SparseEvidence, sparse_evidence
-from headstart.inner.posterior.state import Start
+from headstart.inner.posterior.sparse_evidence import SparseEvidence, sparse_evidence
+from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.losses.many import quadratics
 from headstart.meta.prior.posterior import Known, Rows, row_weights
@@ -54,7 +54,7 @@ class SparsePosterior(Known):
         columns, loss, noise = rows
         e = sparse_evidence(kernel_view(X), y, np.array([0, len(y)]), columns, None, weight)
         went, moments = sparse_posteriors(e, start, loss)
-        mean = start.effects[:, 0].copy()
+        mean = start.bias.copy()
         mean[e.columns] += went
         omega = np.ones(len(y))
         if not loss.is_squared:
@@ -113,7 +113,7 @@ class SparsePosterior(Known):
 def sparse_weights(e: SparseEvidence, start: Start, loss: Loss, n_jobs: int = 1) -> Matrix:
     """Weights of every task in standard units, shape (tasks, k): as large as that is."""
     went, _ = sparse_posteriors(e, start, loss, n_jobs)
-    W = np.tile(start.effects[:, 0], (e.n_tasks, 1))
+    W = np.tile(start.bias, (e.n_tasks, 1))
     W[np.repeat(np.arange(e.n_tasks), np.diff(e.touched)), e.columns] += went
     return W
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import Vector, check_choice, check_flag
 from headstart._core.jit import kernel
-from headstart.inner.posterior import Start, packed
+from headstart.inner.posterior import packed
 from headstart.inner.posterior.follow import follow_rows
+from headstart.inner.start import Start
 from headstart.losses import Form, Loss, get_loss
 from headstart.meta.prior.learn import chosen_metric, learn_prior
 from headstart.meta.prior.prior import Prior
@@ -202,7 +203,7 @@ def _opened(state: PriorState) -> PriorState:
     """The state with the prior of the first tasks, which are no longer needed."""
     prior = state.prior
     start, columns = prior.standard, prior.columns
-    h = start.effects[:, 0].copy()
+    h = start.bias.copy()
     C = np.diag(start.variances) if len(start.covariance) == 0 else start.covariance.copy()
     lost, noises = np.ones(1), state.noises
     if not state.loss.binary:

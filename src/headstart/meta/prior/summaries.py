@@ -29,7 +29,7 @@ from headstart.inner.posterior.evidence import Evidence, sum_rows
 from headstart.inner.posterior.passes import posteriors
 from headstart.losses import Loss, get_loss
 from headstart.losses.many import quadratics
-from headstart.meta.prior.kept import PENDING, Arrays, between
+from headstart.meta.prior.kept import PENDING, Arrays
 from headstart.meta.prior.log import Table
 from headstart.meta.prior.named import Named, alone
 from headstart.meta.prior.one import Pull, predict_one
@@ -203,7 +203,7 @@ class Summaries(Named):
         summed = mine[other._owner[: other._sums.count]]
         if summed.size:
             self._open_lines(summed[self._line[summed] < 0])
-            moved = other._sums.moved(np.arange(summed.size), *between(other._view, self._view))
+            moved = other._sums.moved(np.arange(summed.size), *other._view.seen_from(self._view))
             self._sums.add(self._line[summed], np.column_stack(moved))
         rows = other._log.rows
         self._append(rows._replace(entity=mine[rows.entity]), self.index.room)

@@ -17,7 +17,8 @@ from headstart._core.checks import (
     check_number,
     check_reg,
 )
-from headstart.inner.posterior import Start, packed
+from headstart.inner.posterior import packed
+from headstart.inner.start import Start, with_one
 from headstart.losses import Loss
 from headstart.tasks.columns import Columns
 
@@ -78,12 +79,9 @@ def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
 
 def known_rows(side: ArrayLike | None, count: int, width: int) -> Matrix:
     """``(1, s)`` as rows, s being the `width` numbers known of each of `count` tasks."""
-    known = np.ones((count, 1 + width))
     if side is None and width:
         raise ValueError(f"side: a start needs the {width} numbers known of each task, found None")
-    if side is not None:
-        known[:, 1:] = check_side(side, count, width)
-    return known
+    return with_one(None if side is None else check_side(side, count, width), count)
 
 
 def as_start(bias: ArrayLike, intercept: bool) -> Vector:
