@@ -15,7 +15,13 @@ from headstart.parquet.columns import (
     wrong_name,
 )
 from headstart.parquet.files import ParquetError
-from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
+from headstart.parquet.plan import (
+    PARTITION_ROWS,
+    Partition,
+    plan_partitions,
+    plan_rows,
+    read_partition,
+)
 from headstart.parquet.rows import ParquetRows
 
 __all__ = [
@@ -37,5 +43,6 @@ __all__ = [
     "PARTITION_ROWS",
     "Partition",
     "plan_partitions",
+    "plan_rows",
     "read_partition",
 ]

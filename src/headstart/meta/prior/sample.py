@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.inner.posterior.evidence import Evidence
 from headstart.inner.posterior.passes import AnyEvidence
+from headstart.meta.prior.task_sums import TaskSums
 from headstart.tasks.columns import Columns
 
 Counts = NDArray[np.int64]
@@ -23,13 +25,18 @@ class Shown(NamedTuple):
     e : what tasks have shown, in standard units
     columns : these units
     side_units : and those of what is known of tasks, if anything is
-    few : the tasks to begin with, if there are many
+    few : what some tasks have shown, to begin with, if there are many
     """
 
-    e: AnyEvidence
+    e: AnyEvidence | TaskSums
     columns: Columns
     side_units: Columns | None
-    few: Counts | None
+    few: Evidence | None
+
+
+def few_of(e: AnyEvidence, tasks: Counts | None) -> Evidence | None:
+    """What these of the tasks have shown; learning from sparse rows does not begin with few."""
+    return e.at(tasks) if isinstance(e, Evidence) and tasks is not None else None
 
 
 def sampled(
