@@ -38,8 +38,8 @@ from headstart.meta.prior import Prior
 from headstart.meta.prior.em import Learning
 from headstart.meta.prior.goal import MAX_ITER, TOLERANCE
 from headstart.meta.prior.learn import find_prior
-from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.shapes import Factored, Full
+from headstart.meta.prior.shown import task_evidence
 from headstart.tasks import TaskSet
 
 Matrix = NDArray[np.float64]

@@ -23,6 +23,7 @@ from headstart.parquet.plan import (
     read_partition,
 )
 from headstart.parquet.rows import ParquetRows
+from headstart.parquet.shuffle import grouped_by, shuffled
 
 __all__ = [
     "ParquetRows",
@@ -40,6 +41,8 @@ __all__ = [
     "Block",
     "clustered",
     "grouped",
+    "grouped_by",
+    "shuffled",
     "PARTITION_ROWS",
     "Partition",
     "plan_partitions",

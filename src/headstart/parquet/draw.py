@@ -142,7 +142,9 @@ def check_side(rows: ParquetRows, side: tuple[str, ...]) -> None:
         rows.check_number_column("side", name)
 
 
-def side_columns(rows: ParquetRows, batch: pa.RecordBatch | pa.Table, side: tuple[str, ...]) -> Matrix:
+def side_columns(
+    rows: ParquetRows, batch: pa.RecordBatch | pa.Table, side: tuple[str, ...]
+) -> Matrix:
     """What is known of each row's entity."""
     found = np.empty((batch.num_rows, len(side)))
     for j, name in enumerate(side):

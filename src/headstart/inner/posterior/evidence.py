@@ -123,9 +123,9 @@ def solve_pooled(
     A: Matrix, c: Vector, square: float, multiple: float
 ) -> tuple[Vector, float, float]:
     """The weights of `Evidence.pooled`, the labels' sum of squares, and what they leave of it."""
-    A = A.copy()
+    A = np.array(A)
     A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
-    h = np.linalg.solve(A, multiple * c)
+    h: Vector = np.linalg.solve(A, multiple * c)
     return h, square, square - float(h @ c)
 
 

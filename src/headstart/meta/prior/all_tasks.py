@@ -95,7 +95,7 @@ class LoadEvidence(NamedTuple):
     reading: Reading
     units: Units
 
-    def __call__(self, partition: Partition) -> PartEvidence:
+    def load(self, partition: Partition) -> PartEvidence:
         """What the tasks of a partition have shown."""
         rows, found = self.reading.rows, []
         for block, table in read_partition(rows, partition, self.reading.side):
@@ -138,11 +138,11 @@ def _together(parts: Sequence[Evidence]) -> Evidence:
     def joined(name: str) -> Any:
         return np.concatenate([getattr(e, name) for e in parts])
 
+    names = ("X", "y", "weight", "A", "c", "q", "n", "side")
     return Evidence(
-        *(joined(name) for name in ("X", "y", "weight")),
-        np.append(np.concatenate(offsets), rows[-1]),
-        np.concatenate(slots),
-        *(joined(name) for name in ("A", "c", "q", "n", "side")),
+        offsets=np.append(np.concatenate(offsets), rows[-1]),
+        slot=np.concatenate(slots),
+        **{name: joined(name) for name in names},
     )
 
 
@@ -180,7 +180,7 @@ class AllSums:
         self, reading: Reading, partitions: list[Partition], engine: Engine, room: int | None = None
     ) -> None:
         view = _first_units(reading, partitions[0])
-        load = LoadEvidence(reading, view)
+        load = LoadEvidence(reading, view).load
         parts = Parts(load, partitions, _weigh, room)
         self._held: Held = engine.hold(parts)
         self._k = k = view.columns.width

@@ -101,8 +101,13 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
     drawing = _Drawing(reading, Draw(rows, reading.side, bound))
     size = int(found.rows.sum()) * (rows.n_features + len(reading.side) + 2) * 8
     if size <= FEW_BYTES or not reading.loss.is_squared:
-        blocks = engine.map(drawing.rows_of, [tuple(block) for block in in_blocks(parts)])
-        return Sample(*_tasks(reading, list(blocks)), n_nameless)
+        asked = [tuple(block) for block in in_blocks(parts)]
+        blocks = []
+        for block in engine.map(drawing.rows_of, asked):
+            blocks.append(block)
+            if rows.callback is not None:
+                rows.callback(rows.n_rows * len(blocks) // len(asked))
+        return Sample(*_tasks(reading, blocks), n_nameless)
     summed = engine.tree(
         drawing.sums_of, [tuple(block) for block in in_blocks(parts)], drawing.merge
     )
@@ -144,7 +149,7 @@ def refuse_other_side(reading: Reading, j: int, one: float, other: float) -> Non
 
 
 class _Summed(NamedTuple):
-    """What is kept of entities, known by their hashes; these in order, and what is known of each."""
+    """What is kept of entities, which are known by their hashes; these in order, and side."""
 
     kept: Summaries
     hashes: Hashes
@@ -197,7 +202,5 @@ class _Drawing(NamedTuple):
         differs = np.argwhere(values != values[first][place])
         if len(differs):
             row, j = differs[0]
-            refuse_other_side(
-                self.reading, int(j), values[first][place][row, j], values[row, j]
-            )
+            refuse_other_side(self.reading, int(j), values[first][place][row, j], values[row, j])
         return found._replace(hashes=together, side=values[first])

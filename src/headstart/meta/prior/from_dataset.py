@@ -17,7 +17,7 @@ from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.sample import MANY_TASKS, Shown
 from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.summaries import Summaries
-from headstart.parquet import grouped, plan_partitions
+from headstart.parquet import grouped_by, plan_partitions
 from headstart.parquet.engine import Engine, LocalEngine
 
 
@@ -40,7 +40,7 @@ def dataset_prior(
     run = LocalEngine() if engine is None else engine
     loss = reading.loss
     if goal.most is None and loss.is_squared:
-        with grouped(reading.rows, folder, in_order=False, keep=reading.side) as together:
+        with grouped_by(run.map, reading.rows, folder, reading.side) as together:
             whole = reading._replace(rows=together)
             tasks = AllSums(whole, plan_partitions(together, reading.partition_rows), run)
             shown = _all_shown(whole, tasks, run)

@@ -211,7 +211,7 @@ class Kept:
             square += rows.weight @ np.square(X, out=X)
             labels += rows.weight @ self._view.labels(rows.y)
             total += rows.weight.sum()
-        moments = RowMoments(total, float(labels), first, square, seen)
+        moments = RowMoments(total, float(labels), first, square, np.asarray(seen))
         return moments.units(self._view, binary=self.loss.binary)
 
     def _evidence(self, numbers: Counts, columns: Columns) -> tuple[Evidence, Counts]:

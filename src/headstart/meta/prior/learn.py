@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
@@ -139,12 +138,12 @@ def find_prior(
         return dataset_prior(reading, goal).prior
     if isinstance(tasks, Summaries):
         _refuse(sample_weight)
-        shown = tasks.evidence(goal.most, cast(ArrayLike | None, side))
+        shown = tasks.evidence(goal.most, side)
     else:
         with quietly():
             shown = task_evidence(
                 *(as_task_set(tasks), chosen, fit_intercept, goal.most),
-                cast(ArrayLike | None, side),
+                side,
                 sample_weight,
             )
     return learn_from(shown, chosen, goal)
