@@ -64,16 +64,38 @@ class Drawn(NamedTuple):
     y: NDArray[np.generic]
     side: Matrix
 
-    def at(self, rows: Positions | NDArray[np.bool_]) -> Drawn:
-        """Some of the rows."""
-        return Drawn(self.hashes[rows], self.X[rows], self.y[rows], self.side[rows])
 
-    def in_order(self) -> Drawn:
-        """Entities by their hashes, and the rows of each in an order that only they decide."""
-        mixed = np.empty(len(self.y), np.uint64)
-        labels = np.unique(self.y, return_inverse=True)[1] if self.y.dtype.kind in "OUS" else self.y
-        _mix(self.X, np.asarray(labels, np.float64), mixed)
-        return self.at(np.lexsort((mixed, self.hashes)))
+def in_order(parts: list[Drawn], like: ParquetRows, n_side: int) -> Drawn:
+    """All parts as one: entities by hash, and the rows of each in an order that they decide.
+
+    Inputs, which are large, are copied once.
+    """
+    empty = np.empty(0, np.uint64), np.empty(0), np.empty((0, n_side))
+    hashes, y, side = empty
+    if parts:
+        hashes, y, side = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("hashes", "y", "side")
+        )
+    numbers = np.unique(y, return_inverse=True)[1] if y.dtype.kind in "OUS" else y
+    labels, mixed, first = np.asarray(numbers, np.float64), np.empty(len(y), np.uint64), 0
+    for part in parts:
+        last = first + len(part.y)
+        _mix(part.X, labels[first:last], mixed[first:last])
+        first = last
+    heads = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(y)])
+    different, entity = np.unique(hashes[heads], return_inverse=True)
+    bits = np.uint64(len(different).bit_length())
+    sizes = np.diff(heads, append=len(y))
+    rank = np.repeat(entity.astype(np.uint64) << (np.uint64(64) - bits), sizes)
+    order = np.argsort(rank | (mixed >> bits))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    X, first = np.empty((len(y), like.n_features), like.dtype), 0
+    for part in parts:
+        X[place[first : first + len(part.y)]] = part.X
+        first += len(part.y)
+    return Drawn(hashes[order], X, y[order], side[order])
 
 
 class Draw(NamedTuple):
@@ -93,10 +115,11 @@ class Draw(NamedTuple):
     def read(self, partition: Partition, nameless: int) -> Iterator[Drawn]:
         """The rows of a partition that are drawn, after so many nameless rows of others."""
         rows = self.rows
-        columns = list(dict.fromkeys([*rows.columns, *self.side]))
+        others = dict.fromkeys([rows.target, *(rows.features or ()), *self.side])
+        columns = [name for name in others if name != rows.group]
         decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
         for file, numbers in partition.own:
-            chosen, used = [], []
+            chosen, used, names = [], [], []
             for number, ids in zip(
                 numbers, rows.read(file, numbers, [rows.group], BY_ROW_GROUP), strict=True
             ):
@@ -105,11 +128,15 @@ class Draw(NamedTuple):
                 if (runs.hashes <= self.bound).any():
                     chosen.append(runs.by_row)
                     used.append(number)
-            hashes, first = np.concatenate([np.empty(0, np.uint64), *chosen]), 0
-            for table in rows.read(file, used, columns, decoding) if used else ():
-                mine = hashes[first : first + table.num_rows]
-                first += table.num_rows
-                yield from self._drawn(table, mine)
+                    names.append(ids)
+            if not used:
+                continue
+            hashes, first, whose = np.concatenate(chosen), 0, pa.concat_tables(names)
+            for table in rows.read(file, used, columns, decoding):
+                last = first + table.num_rows
+                ids = whose.column(rows.group).slice(first, table.num_rows)
+                yield from self._drawn(table.append_column(rows.group, ids), hashes[first:last])
+                first = last
 
     def _drawn(self, table: pa.Table, hashes: Hashes) -> Iterator[Drawn]:
         inside = hashes <= self.bound
@@ -121,14 +148,6 @@ class Draw(NamedTuple):
         X = np.empty((table.num_rows, self.rows.n_features), self.rows.dtype)
         block = self.rows.labelled(Batch(batch), X)
         yield Drawn(hashes, X, block.y, side_columns(self.rows, batch, self.side))
-
-
-def joined(parts: list[Drawn], rows: ParquetRows, n_side: int) -> Drawn:
-    """Rows of several places as one."""
-    if not parts:
-        X = np.empty((0, rows.n_features), rows.dtype)
-        return Drawn(np.empty(0, np.uint64), X, np.empty(0), np.empty((0, n_side)))
-    return Drawn(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def check_side(rows: ParquetRows, side: tuple[str, ...]) -> None:

@@ -125,7 +125,7 @@ def solve_pooled(
     """The weights of `Evidence.pooled`, the labels' sum of squares, and what they leave of it."""
     A = np.array(A)
     A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
-    h: Vector = np.linalg.solve(A, multiple * c)
+    h = np.asarray(np.linalg.solve(A, multiple * c), np.float64)
     return h, square, square - float(h @ c)
 
 

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, Vector
+from headstart._core.jit import kernel
 from headstart.inner.posterior.evidence import (
     Evidence,
+    add_row,
     packed,
     packed_size,
     solve_pooled,
     unpacked,
 )
-from headstart.inner.posterior.gather import evidence_of
 from headstart.inner.posterior.passes import Plan, Totals, plan, take_pass
 from headstart.inner.posterior.state import Moments, Start
 from headstart.losses import Loss
@@ -89,6 +90,37 @@ def _same(one: Columns, other: Columns) -> bool:
     )
 
 
+@kernel
+def _sum_tasks(
+    X: FloatArray,
+    y: FloatArray,
+    offsets: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    view: tuple[Vector, float],
+    A: Matrix,
+    c: Matrix,
+    q: Vector,
+    n: Vector,
+) -> None:
+    """Sums over the rows of tasks that have a slot, as `sum_rows`; no copy of rows is made."""
+    centre, level = view
+    d, k = X.shape[1], c.shape[1]
+    row = np.ones((1, k))
+    for t in range(len(slot)):
+        line = slot[t]
+        if line < 0:
+            continue
+        for i in range(offsets[t], offsets[t + 1]):
+            for j in range(d):
+                row[0, j] = X[i, j] - centre[j]
+            label = y[i] - level
+            add_row(1.0, row, 0, A, line)
+            for j in range(k):
+                c[line, j] += label * row[0, j]
+            q[line] += label * label
+        n[line] = offsets[t + 1] - offsets[t]
+
+
 class LoadEvidence(NamedTuple):
     """How partitions are loaded: in the units of the first rows."""
 
@@ -111,7 +143,18 @@ class LoadEvidence(NamedTuple):
     def _shown(
         self, X: FloatArray, y: FloatArray, offsets: NDArray[np.int64], known: Matrix | None
     ) -> Evidence:
-        return evidence_of(X, y, offsets, self.units.columns, self.reading.loss, known)
+        view, sizes = self.units.columns, np.diff(offsets)
+        summed = sizes >= view.width / 2
+        slot = np.where(summed, np.cumsum(summed) - 1, -1)
+        S, k = int(summed.sum()), view.width
+        sums = np.zeros((S, packed_size(k))), np.zeros((S, k)), np.zeros(S), np.zeros(S)
+        _sum_tasks(X, y, offsets, slot, (view.centre, view.level), *sums)
+        kept = np.repeat(~summed, sizes)
+        starts = np.append(0, np.cumsum(np.where(summed, 0, sizes)))
+        side = np.ones((len(sizes), 1 if known is None else 1 + known.shape[1]))
+        side[:, 1:] = 0.0 if known is None else known
+        left, labels = view.rows(X[kept]), view.labels(y[kept])
+        return Evidence(left, labels, np.ones(len(labels)), starts, slot, *sums, side)
 
     def _known(self, block: Block, table: Any) -> Matrix:
         side = side_columns(self.reading.rows, table, self.reading.side)

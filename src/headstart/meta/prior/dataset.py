@@ -18,7 +18,7 @@ from headstart._core.checks import FloatArray
 from headstart.losses import Loss
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import PARTITION_ROWS, ParquetError, ParquetRows, Partition, plan_rows
-from headstart.parquet.draw import LARGEST, Count, Draw, Drawn, check_side, joined
+from headstart.parquet.draw import LARGEST, Count, Draw, Drawn, check_side, in_order
 from headstart.parquet.engine import Engine, in_blocks
 from headstart.tasks import TaskSet
 from headstart.tasks.ids import read_ids
@@ -103,10 +103,10 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
     if size <= FEW_BYTES or not reading.loss.is_squared:
         asked = [tuple(block) for block in in_blocks(parts)]
         blocks = []
-        for block in engine.map(drawing.rows_of, asked):
-            blocks.append(block)
+        for done, block in enumerate(engine.map(drawing.rows_of, asked), 1):
+            blocks += block
             if rows.callback is not None:
-                rows.callback(rows.n_rows * len(blocks) // len(asked))
+                rows.callback(rows.n_rows * done // len(asked))
         return Sample(*_tasks(reading, blocks), n_nameless)
     summed = engine.tree(
         drawing.sums_of, [tuple(block) for block in in_blocks(parts)], drawing.merge
@@ -119,9 +119,7 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
 
 def _tasks(reading: Reading, blocks: list[Drawn]) -> tuple[TaskSet, Matrix | None]:
     """Rows as tasks, in their own order."""
-    drawn = joined([b for b in blocks if len(b.y)], reading.rows, len(reading.side))
-    blocks.clear()
-    drawn = drawn.in_order()
+    drawn = in_order(blocks, reading.rows, len(reading.side))
     starts = np.flatnonzero(np.append(True, drawn.hashes[1:] != drawn.hashes[:-1]))
     offsets = np.append(starts, len(drawn.y))
     if reading.side:
@@ -165,10 +163,9 @@ class _Drawing(NamedTuple):
     reading: Reading
     draw: Draw
 
-    def rows_of(self, block: Block) -> Drawn:
+    def rows_of(self, block: Block) -> list[Drawn]:
         """The rows of the sample."""
-        parts = [drawn for part in block for drawn in self.draw.read(*part)]
-        return joined(parts, self.reading.rows, len(self.reading.side))
+        return [drawn for part in block for drawn in self.draw.read(*part)]
 
     def sums_of(self, block: Block) -> _Summed:
         """Sums over the rows of the sample."""
