@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,22 @@ from datasets_on_disk import NAMES, read, table, write
 from distributed import Client, LocalCluster
 from typer.testing import CliRunner
 
-from headstart import MetaRegressor, diagnose, select_online
+from headstart import MetaClassifier, MetaRegressor, diagnose
 from headstart._core.jit import PACKAGE
 from headstart.cli import app
 from headstart.distributed import (
+    ClusterEngine,
     ClusterError,
-    ClusterParts,
-    best_of,
+    ClusterHeld,
     connect,
     executor,
-    select_spread,
     watching,
 )
-from headstart.environments import RegressionEnvironment
 from headstart.jobs import adapt_all
-from headstart.meta.rounds import Loading, LocalParts, RoundSettings, learn_rounds
-from headstart.parquet import ParquetRows, plan_partitions
-from headstart.training import fit_rounds
+from headstart.meta.rounds import Loading, RoundSettings, learn_rounds, n_tasks
+from headstart.parquet import ParquetError, ParquetRows, plan_partitions
+from headstart.parquet.engine import LocalEngine
+from headstart.training import fit, fit_rounds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -140,47 +140,116 @@ def test_rounds(client: Any, tmp_path: Path, killed: bool) -> None:
     rows = dataset(tmp_path)
     loading, partitions = Loading(rows), plan_partitions(rows, 200)
     callback = once(lambda: kill_a_worker(client), 100) if killed else None
-    parts = ClusterParts(connect(client), loading, partitions)
-    there = learn_rounds(parts, 3, RoundSettings(0.5, 0.2, batch_size=24), callback=callback)
-    local = LocalParts([loading.load(p) for p in partitions])
-    here = learn_rounds(local, 3, RoundSettings(0.5, 0.2, batch_size=24))
+    parts, settings = loading.parts(partitions), RoundSettings(0.5, 0.2, batch_size=24)
+    held = ClusterEngine(connect(client)).hold(parts)
+    there = learn_rounds(held, 3, settings, callback=callback)
+    here = learn_rounds(LocalEngine().hold(parts), 3, settings)
     np.testing.assert_array_equal(there.total, here.total)
     assert there.steps == here.steps > 5
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_selection(client: Any, killed: bool) -> None:
-    draw, rng = RegressionEnvironment(n_features=10).draw, np.random.default_rng(0)
-    valid, test = (draw(60, 30, rng).tasks.split_rows(10) for _ in range(2))
-    train = draw(400, 10, rng).tasks
-    grid: Any = np.logspace(-3, 2, 6)
-    connect(client)
-    killer = kill_a_busy_worker(client) if killed else None
-    there = select_spread(client, train, valid, test, grid, grid)
-    assert killer is None or killer()
-    here = select_online(train, valid, test, grid, grid)
-    for name in ("tasks", "reg", "step"):
-        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
-    for name in ("validation_loss", "bias", "test_loss"):
-        np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-10)
-
-
-def test_the_best_of_parts_of_a_grid_is_that_of_all() -> None:
-    draw, rng = RegressionEnvironment(n_features=5).draw, np.random.default_rng(0)
-    train, grid = draw(30, 5, rng).tasks, np.logspace(-3, 1, 5)
-    valid, test = (draw(10, 10, rng).tasks.split_rows(5) for _ in range(2))
-    parts = [select_online(train, valid, test, regs, grid) for regs in (grid[:2], grid[2:])]
-    found, expected = best_of(parts), select_online(train, valid, test, grid, grid)
-    for name in expected._fields:
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
-
-
 def test_an_estimator_in_rounds(client: Any, tmp_path: Path) -> None:
-    rows = dataset(tmp_path / "in", scattered=True)
-    there = fit_rounds(MetaRegressor(), rows, client=client, batch_size=16, folder=tmp_path / "f")
-    here = fit_rounds(MetaRegressor(), rows, batch_size=16)
-    assert there.get_params() == here.get_params()
+    rows, model = dataset(tmp_path / "in", scattered=True), MetaRegressor(reg=0.5, step=0.2)
+    there = fit_rounds(model, rows, client=client, batch_size=16, folder=tmp_path / "f")
+    here = fit_rounds(model, rows, batch_size=16)
     np.testing.assert_array_equal(there.bias_, here.bias_)
+
+
+def assert_same_prior(one: Any, other: Any) -> None:
+    for name in ("bias", "covariance", "noise"):
+        found, expected = getattr(one.prior_, name), getattr(other.prior_, name)
+        np.testing.assert_array_equal(found, expected, name)
+    assert one.n_tasks_ == other.n_tasks_
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("most", [50, None])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_the_prior_is_that_of_one_machine(
+    client: Any,
+    tmp_path: Path,
+    scattered: bool,
+    most: int | None,
+    killed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the last bit, also if a worker is lost while rows are read or tasks passed over."""
+    rows, calls = dataset(tmp_path / "in", scattered), []
+    asked: dict[str, Any] = {"max_tasks": most, "partition_rows": 150}
+    here = fit(MetaRegressor(), rows, **asked)
+    kill = once(lambda: kill_a_worker(client), 3 if most is None else 200)
+    whole = ClusterHeld.sum
+
+    def pass_over(self: ClusterHeld, *args: Any) -> Any:
+        calls.append(len(calls))
+        if killed and most is None:
+            kill(len(calls), 0)
+        return whole(self, *args)
+
+    monkeypatch.setattr(ClusterHeld, "sum", pass_over)
+    if killed and most is not None:
+        rows = replace(rows, callback=lambda done: kill(done, 0))
+    there = fit(MetaRegressor(), rows, client=client, folder=tmp_path / "f", **asked)
+    assert_same_prior(there, here)
+    assert (most is None) == (len(calls) > 5)
+
+
+def test_the_prior_of_a_classifier(client: Any, tmp_path: Path) -> None:
+    frame = table(100)
+    frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
+    rows = ParquetRows(write(frame, tmp_path, [90], 50), "id", "y")
+    there = fit(MetaClassifier(), rows, client=client, partition_rows=100)
+    assert_same_prior(there, fit(MetaClassifier(), rows))
+
+
+@pytest.mark.parametrize("most", [50, None])
+def test_a_file_that_cannot_be_read_is_named(client: Any, tmp_path: Path, most: int | None) -> None:
+    rows = dataset(tmp_path / "in")
+    path = tmp_path / "in" / "part-002.parquet"
+    whole = path.read_bytes()
+    rows.row_groups  # noqa: B018 - before it is damaged
+    path.write_bytes(whole[:4] + b"\xff" * 600 + whole[604:])
+    asked: dict[str, Any] = {"max_tasks": most, "partition_rows": 150, "client": client}
+    with pytest.raises(ParquetError, match=r"part-002.parquet: cannot be read|is missing|expected"):
+        fit(MetaRegressor(), rows, **asked)
+    path.write_bytes(whole)
+    again = fit(MetaRegressor(), rows, **asked)
+    assert_same_prior(again, fit(MetaRegressor(), rows, max_tasks=most, partition_rows=150))
+
+
+def test_work_is_dealt_fairly_and_stays_where_it_is() -> None:
+    class Client:
+        threads: dict[str, int] = {"a": 1, "b": 3}  # noqa: RUF012
+
+        def nthreads(self) -> dict[str, int]:
+            return self.threads
+
+        def submit(self, *_: Any, **__: Any) -> None:
+            return None
+
+    client: Any = Client()
+    held = ClusterHeld(client, Loading.parts(Any, list(range(40))))  # type: ignore[arg-type]
+
+    def dealt() -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        blocks = []
+        for worker, some in held._deal():
+            found.setdefault(worker, set()).update(some)
+            blocks += some
+        assert sorted(blocks) == list(range(40))
+        return found
+
+    first = dealt()
+    assert {worker: len(blocks) for worker, blocks in first.items()} == {"a": 10, "b": 30}
+    assert dealt() == first
+    client.threads = {"a": 1, "c": 3}
+    second = dealt()
+    assert second["a"] == first["a"]
+    client.threads = {"a": 1, "c": 3, "d": 4}
+    third = dealt()
+    assert third["d"] <= second["a"] | second["c"]
+    assert max(map(len, third.values())) <= 20
+    assert third["c"] <= second["c"]
 
 
 def test_diagnosis(client: Any) -> None:
@@ -290,6 +359,29 @@ def test_a_lost_scheduler_is_said_and_the_last_round_kept(tmp_path: Path) -> Non
     np.testing.assert_array_equal(again.bias_, whole.bias_)
 
 
+@pytest.mark.parametrize("most", [50, None])
+def test_a_lost_scheduler_is_said_while_a_prior_is_learned(
+    most: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, one = dataset(tmp_path / "in"), Outside(tmp_path)
+    kill = once(one.scheduler.kill, 3)
+    whole = ClusterHeld.sum
+
+    def pass_over(self: ClusterHeld, *args: Any) -> Any:
+        calls.append(1)
+        kill(len(calls), 0)
+        return whole(self, *args)
+
+    calls: list[int] = []
+    monkeypatch.setattr(ClusterHeld, "sum", pass_over)
+    rows = replace(rows, callback=lambda done: kill(done, 0))
+    try:
+        with pytest.raises(ClusterError, match="scheduler was lost; begin again"):
+            fit(MetaRegressor(), rows, client=one.address, max_tasks=most, partition_rows=150)
+    finally:
+        one.stop()
+
+
 def test_a_lost_scheduler_leaves_finished_partitions(tmp_path: Path) -> None:
     rows = dataset(tmp_path / "in", n_tasks=2000)
     model, out = MetaRegressor().fit(rows), tmp_path / "out"
@@ -342,7 +434,9 @@ def test_a_worker_with_other_code_that_comes_later_is_refused(tmp_path: Path) ->
         with refused:
             adapt_all(model, rows, tmp_path / "out", executor=executor(client))
         with refused:
-            ClusterParts(client, Loading(rows), plan_partitions(rows))
+            ClusterEngine(client).hold(Loading(rows).parts(plan_partitions(rows))).each(n_tasks)
+        with refused:
+            fit(MetaRegressor(), rows, client=client)
     finally:
         other.kill()
         other.wait()
@@ -365,9 +459,10 @@ def test_the_command_line(cluster: Any, tmp_path: Path) -> None:
     at = ["--scheduler", cluster.scheduler_address]
     dataset(tmp_path / "in")
     asked = [tmp_path / "in", "--group", "id", "--target", "y"]
-    code, _, said = run("fit", *asked, "--out", tmp_path / "model", "--batch-size", 16, *at)
+    code, _, said = run("fit", *asked, "--out", tmp_path / "model", *at)
     assert code == 0, said
-    assert not list(tmp_path.glob(".model*"))  # rounds are kept no longer than they are needed
+    found, here = MetaRegressor.load(tmp_path / "model"), MetaRegressor()
+    assert_same_prior(found, here.fit(ParquetRows(tmp_path / "in", "id", "y")))
     model = ["--target", "y", *at, "--out"]
     code, told, said = run("adapt", tmp_path / "model", tmp_path / "in", *model, tmp_path / "w")
     assert code == 0, said

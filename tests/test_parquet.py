@@ -34,6 +34,7 @@ from headstart.parquet import (
     grouped,
     plan_partitions,
     read_partition,
+    shuffled,
 )
 from headstart.parquet.blocks import Batch, Block, Buffers, make_block, whole_tasks
 from headstart.parquet.cluster import is_grouped
@@ -238,10 +239,13 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
     found = parquet.read_table(copy.path).to_pandas()
     order = pd.factorize(frame["id"])[0].argsort(kind="stable")
     assert found["note"].tolist() == frame["note"].iloc[order].tolist()
-    copy = clustered(rows, tmp_path / "ids", in_order=False, keep=["note"])
-    by_id = parquet.read_table(copy.path).to_pandas()
-    expected = frame.sort_values("id", kind="stable")["note"].tolist()
-    assert by_id["note"].tolist() == expected
+    copy = shuffled(map, rows, tmp_path / "hashes", ["note"])
+    by_hash = parquet.read_table(copy.path).to_pandas()
+    assert by_hash["__task"].is_monotonic_increasing
+    assert by_hash.groupby("id")["__task"].nunique().eq(1).all()
+    assert by_hash["__task"].nunique() == frame["id"].nunique()
+    for whose, expected in frame.groupby("id"):  # with rows in their order
+        assert by_hash.loc[by_hash["id"] == whose, "note"].tolist() == expected["note"].tolist()
     with grouped(rows) as whole:
         kept = Path(whole.path)
         assert kept.exists()
@@ -254,7 +258,8 @@ def test_clustering_keeps_what_is_missing(tmp_path: Path) -> None:
     frame.loc[len(frame) - 1, "y"] = np.nan
     rows = ParquetRows(write(frame, tmp_path / "in", [50], 20), "id", "y")
     for in_order in (True, False):
-        copy = clustered(rows, tmp_path / str(in_order), in_order=in_order)
+        place = tmp_path / str(in_order)
+        copy = clustered(rows, place) if in_order else shuffled(map, rows, place)
         found = parquet.read_table(copy.path)
         assert [f.name for f in found.schema if not f.nullable] == NAMES
         assert (found["id"].null_count, found["y"].null_count) == (1, 1)
@@ -383,7 +388,7 @@ def test_bad_values_of_scattered_rows_name_the_data_and_the_id(
             with pytest.raises(ParquetError, match=message):
                 learn_bias(rows, 0.5, 0.1)
         elif column != "y" or value is not None:  # a row without a label may be predicted
-            copy = clustered(rows, tmp_path / "copy", in_order=False)
+            copy = shuffled(map, rows, tmp_path / "copy")
             blocks = (block for p in plan_partitions(copy) for block in read_partition(copy, p))
             with pytest.raises(ParquetError, match=message):
                 list(blocks)
@@ -607,7 +612,7 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     folder = write(frame, tmp_path)
     rows = ParquetRows(folder, "id", "y", batch_rows=50, callback=calls.append)
     MetaRegressor().fit(rows)
-    assert calls == [*range(50, len(frame), 50), len(frame)]
+    assert calls == [len(frame)]  # one partition
 
 
 def test_faults_name_the_row_of_the_file_in_any_row_group(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from headstart.environments import RegressionEnvironment
 from headstart.inner.posterior import Evidence
 from headstart.meta.prior.accelerate import climb
 from headstart.meta.prior.em import Learning
-from headstart.meta.prior.learn import task_evidence
 from headstart.meta.prior.shapes import Diagonal, Full
+from headstart.meta.prior.shown import task_evidence
 from headstart.parquet import ParquetRows
 from headstart.tasks.ids import hash_ids
 

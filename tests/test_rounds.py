@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ from headstart.jobs import adapt_all
 from headstart.meta.rounds import (
     SAVE_EVERY,
     Loading,
-    LocalParts,
+    Round,
     RoundSettings,
     learn_rounds,
-    round_bounds,
 )
 from headstart.parquet import ParquetError, ParquetRows, plan_partitions
-from headstart.training import fit_rounds, trial_of
+from headstart.parquet.engine import LocalEngine
+from headstart.training import fit_rounds
 
 Array = NDArray[np.float64]
 
@@ -45,10 +44,15 @@ def naive_rounds(
     return done[1:], np.array(path)
 
 
+def held(rows: ParquetRows, partition_rows: int, threads: int = 1, **how: Any) -> Any:
+    parts = Loading(rows, **how).parts(plan_partitions(rows, partition_rows))
+    return LocalEngine(threads).hold(parts)
+
+
 def test_which_tasks_a_round_takes() -> None:
-    sizes = [5, 2, 9]
-    found = [round_bounds(sizes, 7, number) for number in range(6)]  # 3, 2 and 2 of each
-    assert found == [
+    sizes, each = np.array([5, 2, 9]), np.arange(3)
+    found = [Round(number, 7, 3).bounds(each, sizes) for number in range(6)]  # 3, 2 and 2 of each
+    assert [list(zip(first, last, strict=True)) for first, last in found] == [
         [(0, 3), (0, 2), (0, 2)],
         [(3, 5), (2, 2), (2, 4)],
         [(5, 5), (2, 2), (4, 6)],
@@ -67,19 +71,18 @@ def test_rounds_are_minibatches_of_algorithm_2(batch_size: int, tmp_path: Path) 
     done, path = naive_rounds(parts, 0.5, 0.2, max(batch_size, len(parts)))
     settings = RoundSettings(0.5, 0.2, batch_size=batch_size)
     calls: list[tuple[int, int]] = []
-    found = learn_rounds(LocalParts(parts), 3, settings, callback=lambda *n: calls.append(n))
+    found = learn_rounds(held(rows, 60), 3, settings, callback=lambda *n: calls.append(n))
     np.testing.assert_allclose(found.last, path[-1], rtol=1e-9)
     np.testing.assert_allclose(found.total, path.sum(axis=0), rtol=1e-9)
     assert found.steps == len(path) - 1
     assert calls == [(n, 80) for n in done]
-    with ThreadPoolExecutor(2) as pool:
-        again = learn_rounds(LocalParts(parts, pool), 3, settings)
+    again = learn_rounds(held(rows, 60, threads=2), 3, settings)
     np.testing.assert_array_equal(again.total, found.total)
 
 
 def test_rounds_resume_from_the_last_saved(tmp_path: Path) -> None:
     rows = ParquetRows(write(table(200), tmp_path / "in", row_group=30), "id", "y")
-    parts = LocalParts([Loading(rows).load(p) for p in plan_partitions(rows, 200)])
+    parts = held(rows, 200)
     settings, folder = RoundSettings(0.5, 0.2, batch_size=8), tmp_path / "saved"
     calls: list[int] = []
     straight = learn_rounds(parts, 3, settings, callback=lambda n, _: calls.append(n))
@@ -130,36 +133,6 @@ def partition_of(rows: ParquetRows) -> Any:
     return partition
 
 
-def test_the_grid_is_in_the_units_of_the_data(tmp_path: Path) -> None:
-    """Tasks of 6 rows: 3 to adapt with, so that regs are in units of s / (3 a)."""
-    frame = table(60)
-    frame = frame[frame.groupby("id")["id"].transform("size") >= 6]
-    frame = frame[frame.groupby("id").cumcount() < 6]
-    rows = ParquetRows(write(frame, tmp_path), "id", "y")
-    loading = Loading(rows, constant=2.0, offset=1.0)
-    sample = Loading(rows).load(partition_of(rows))
-    trial = trial_of(sample, loading)
-    X = np.column_stack([frame[NAMES], np.full(len(frame), 2.0)])
-    s, a = np.mean(np.sum(X**2, axis=1)), np.mean(np.abs(frame["y"] - 1.0))
-    np.testing.assert_allclose(trial.regs, 10.0 ** np.arange(-2, 1.6, 0.5) * s / (3 * a))
-    np.testing.assert_allclose(trial.steps, 10.0 ** np.arange(-2, 1.1, 0.5) * a / s)
-    half, (shots, queries) = len(sample) // 2, trial.valid
-    assert trial.train.ids.tolist() == sample.ids[:half].tolist()
-    assert shots.ids.tolist() == queries.ids.tolist() == sample.ids[half:].tolist()
-    assert set(trial.train.sizes) == {6}
-    assert set(shots.sizes) == set(queries.sizes) == {3}
-    np.testing.assert_array_equal(trial.train.y, (frame["y"] - 1.0)[: 6 * half])
-    np.testing.assert_array_equal(trial.train.X, X[: 6 * half])
-
-
-def test_too_few_tasks_to_choose_by(tmp_path: Path) -> None:
-    frame = table(60)
-    rows = ParquetRows(write(frame[frame["id"] < 3], tmp_path), "id", "y")
-    with pytest.raises(ParquetError, match="too few tasks of two rows or more"):
-        fit_rounds(MetaRegressor(), rows)
-    assert fit_rounds(MetaRegressor(reg=1.0, step=0.1), rows).n_tasks_ > 0
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_bias_of_rounds_is_in_the_units_of_the_data(intercept: bool, tmp_path: Path) -> None:
     """Inputs of size 10: the column of the intercept is not 1."""
@@ -195,7 +168,10 @@ def test_an_estimator_in_rounds(binary: bool, tmp_path: Path) -> None:
         frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
     rows = ParquetRows(write(frame, tmp_path / "in", row_group=200), "id", "y")
     kind: Any = MetaClassifier if binary else MetaRegressor
-    model = fit_rounds(kind(), rows, batch_size=16, partition_rows=500)
+    asked = kind(reg=1.0, step=1.0)
+    model = fit_rounds(asked, rows, batch_size=16, partition_rows=500)
+    little = fit_rounds(asked, rows, batch_size=16, partition_rows=500, memory=1)
+    np.testing.assert_array_equal(little.bias_, model.bias_)  # partitions are read again
     if binary:
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.score(frame[NAMES], frame["y"]) > 0.85
@@ -203,7 +179,6 @@ def test_an_estimator_in_rounds(binary: bool, tmp_path: Path) -> None:
         np.testing.assert_allclose(model.bias_, [3.0, -2.0, 1.0], atol=0.4)
         assert model.intercept_ == pytest.approx(5.0, abs=0.4)
     assert model.ids_ == []
-    assert model.reg > 0.0
     model.save(tmp_path / "model")
     again = kind.load(tmp_path / "model")
     np.testing.assert_array_equal(again.bias_, model.bias_)
@@ -218,13 +193,13 @@ def test_rounds_learn_as_well_as_one_task_after_another(tmp_path: Path) -> None:
     tasks = TaskSet.from_arrays(frame[NAMES], frame["y"], frame["id"])
     able = tasks.subset(tasks.sizes > 4)
     shots, queries = able.split_rows(3)
-    parts = [Loading(rows, offset=5.0).load(p) for p in plan_partitions(rows, 2000)]
+    parts = held(rows, 2000, offset=5.0)
     errors = [
         evaluate_bias(shots, queries, bias, 0.5).mean()
         for bias in (
             np.zeros(3),
             learn_bias(tasks, 0.5, 0.1).bias,
-            learn_rounds(LocalParts(parts), 3, RoundSettings(0.5, 0.8, batch_size=16)).bias,
+            learn_rounds(parts, 3, RoundSettings(0.5, 0.8, batch_size=16)).bias,
         )
     ]
     assert errors[1] < 0.5 * errors[0]
@@ -236,6 +211,8 @@ def test_rounds_need_labels_and_ids(tmp_path: Path) -> None:
     frame.loc[3, "y"] = np.nan
     rows = ParquetRows(write(frame, tmp_path), "id", "y")
     with pytest.raises(ParquetError, match="column 'y': a value is missing; rounds need an id"):
+        fit_rounds(MetaRegressor(reg=1.0, step=0.1), rows)
+    with pytest.raises(ValueError, match="reg, step: expected numbers for rounds, found 'auto'"):
         fit_rounds(MetaRegressor(), rows)
     with pytest.raises(ValueError, match="inner: expected 'sgd' for rounds"):
         fit_rounds(MetaRegressor(inner="constant"), rows)

@@ -32,8 +32,8 @@ from headstart.inner import INNER
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.jobs import adapt_all
 from headstart.losses import get_loss
-from headstart.meta.prior.learn import task_evidence
 from headstart.meta.prior.pooled import pooled_starts, without_starts
+from headstart.meta.prior.shown import task_evidence
 
 
 def drawn(

@@ -1,39 +1,36 @@
 """The same jobs on a Dask cluster, given a running client or a scheduler's address.
 
 Dask runs a function over partitions, at least once and in any order. This library sees to it
-that results do not depend on that: partitions hold whole tasks, results go by the partition's
-number so that a second run replaces the first, sums are added in the order of the partitions,
-and rows are counted. Every call carries the digest of the client's code, and a worker with other
-code refuses it, whenever that worker came. Partitions are loaded by the workers: if one is lost,
-another loads its partitions again.
+that results do not depend on that: results go by the partition's number so that a second run
+replaces the first, sums are added in an order that partitions alone decide, and rows are counted.
+Every call carries the digest of the client's code, and a worker with other code refuses it,
+whenever that worker came. Partitions are loaded by the workers: if one is lost, another loads its
+partitions again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
-import numpy as np
 from distributed import Client, KilledWorker, get_worker
 from distributed.comm.addressing import resolve_address
 from distributed.comm.core import CommClosedError
-from numpy.typing import ArrayLike, NDArray
 
 from headstart._core.checks import Vector
 from headstart._core.jit import source_digest
-from headstart.losses import Objective
-from headstart.meta.rounds import Bounds, Loading, sum_part
-from headstart.parquet import Partition
-from headstart.selection import Pair, Selection, select_online
-from headstart.tasks import Tasks
+from headstart.parquet.engine import SHARE, Parts, added, in_pairs, memory
 
 TIMEOUT = 10.0  # seconds to wait for a scheduler, and for the first worker
 RETRIES = 2  # of a call that failed; one whose worker died is run again anyway
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Cluster = Any  # a `Client`, whose methods have no types
 
 
@@ -161,79 +158,127 @@ def threads(client: Cluster) -> int:
     return sum(client.nthreads().values())
 
 
-class ClusterParts:
-    """Partitions in the memory of the workers, loaded where they are needed."""
+class ClusterEngine:
+    """The workers of a cluster as an `Engine`."""
 
-    def __init__(self, client: Cluster, loading: Loading, partitions: list[Partition]) -> None:
+    def __init__(self, client: Cluster) -> None:
         self._client = client
-        self._parts = client.map(same_code(loading.load), partitions, pure=False, retries=RETRIES)
-        self._sizes: list[int] = client.gather(client.map(same_code(len), self._parts, pure=False))
 
-    def sizes(self) -> list[int]:
-        """Number of tasks of each."""
-        return self._sizes
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """What a function gives for each item, in order."""
+        calls = self._calls(function, items)
+        while calls:
+            yield calls.pop(0).result()  # and the worker may forget it
 
-    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
-        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
-        busy = [k for k, (first, last) in enumerate(bounds) if last > first]
-        found: list[Vector] = self._client.gather(
-            self._client.map(
-                same_code(sum_part),
-                [self._parts[k] for k in busy],
-                [h] * len(busy),
-                [bounds[k] for k in busy],
-                [objective] * len(busy),
-                pure=False,
-                retries=RETRIES,
-            )
-        )
+    def tree(
+        self,
+        function: Callable[[Item], Result],
+        items: Sequence[Item],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """The same, merged by the workers as `in_pairs` does: one result comes here."""
+
+        def merged(one: Any, other: Any) -> Any:
+            return self._client.submit(same_code(merge), one, other, pure=False, retries=RETRIES)
+
+        found: Result = in_pairs(self._calls(function, items), merged).result()
         return found
 
+    def hold(self, parts: Parts[Any]) -> ClusterHeld:
+        """Partitions in the memory of the workers."""
+        return ClusterHeld(self._client, parts)
 
-def select_spread(
-    client: Cluster,
-    train: Tasks,
-    valid: Pair,
-    test: Pair,
-    regs: ArrayLike,
-    steps: ArrayLike,
-    **options: Any,
-) -> Selection:
-    """`select_online` with the regs dealt to the workers; the same numbers as on one machine.
+    def _calls(self, function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+        mapped = self._client.map(same_code(function), items, pure=False, retries=RETRIES)
+        return list(mapped)
 
-    Every candidate has a bias of its own, so parts of the grid are independent: the best of
-    their best is the best of all. Options are those of `select_online`, but not
-    ``order="resample"``, whose random draws depend on the whole grid.
+
+class ClusterHeld:
+    """Partitions in the memory of the workers, loaded where they are needed.
+
+    Every worker has a copy of `Parts`, which loads and keeps what that worker is asked for. The
+    same blocks go to the same worker again as long as it is there; if it is lost, others load
+    them. A round costs a call for each thread of the cluster, however many partitions there are.
     """
-    if options.get("order", "stream") != "stream":
-        raise ValueError("order: only 'stream' can be dealt to workers")
-    grid = np.atleast_1d(np.asarray(regs, np.float64))
-    parts = np.array_split(grid, min(len(grid), max(threads(client), 1)))
-    with watching(client):
-        futures = [
-            client.submit(
-                *(same_code(select_online), train, valid, test, part, steps),
-                **options,
+
+    def __init__(self, client: Cluster, parts: Parts[Any]) -> None:
+        self._client, self._count = client, len(parts.blocks)
+        self._there = client.submit(same_code(_itself), parts, pure=False, retries=RETRIES)
+        self._owner = [""] * self._count  # the worker of each block
+
+    def each(self, function: Callable[..., Result], *args: Any) -> list[Result]:
+        """What a function of a partition, its number and more gives for each, in order."""
+        return list(chain(*self._run("each", function, args)))
+
+    def sum(self, function: Callable[..., Vector], *args: Any) -> Vector:
+        """The sum of what it gives, by blocks."""
+        return added(self._run("sum", function, args))
+
+    def _run(self, what: str, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+        """The results of all blocks, in order."""
+        dealt, work = self._deal(), same_code(_run_blocks)
+        calls = [
+            self._client.submit(
+                *(work, self._there, blocks, what, function, args),
+                workers=[worker],
+                allow_other_workers=True,
                 pure=False,
                 retries=RETRIES,
             )
-            for part in parts
+            for worker, blocks in dealt
         ]
-        return best_of(client.gather(futures))
-
-
-def best_of(parts: list[Selection]) -> Selection:
-    """The selection over a whole grid from those over parts of its regs, in their order."""
-    losses = np.array([part.validation_loss.min(axis=(1, 2)) for part in parts])
-    best = losses.argmin(axis=0)  # the first of equal ones, as in the whole grid
-    row = np.arange(len(best))
-
-    def chosen(name: str) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = np.array([getattr(p, name) for p in parts])[best, row]
+        found: list[Any] = [None] * self._count
+        for (_, blocks), results in zip(dealt, self._client.gather(calls), strict=True):
+            for block, result in zip(blocks, results, strict=True):
+                found[block] = result
         return found
 
-    return Selection(
-        parts[0].tasks,
-        np.concatenate([part.validation_loss for part in parts], axis=1),
-        *(chosen(name) for name in ("reg", "step", "bias", "test_loss")),
-    )
+    def _deal(self) -> list[tuple[str, list[int]]]:
+        """Which blocks each thread of each worker takes: those it has, as far as that is fair."""
+        threads: dict[str, int] = self._client.nthreads()
+        while not threads:
+            self._client.wait_for_workers(1, timeout=TIMEOUT)
+            threads = self._client.nthreads()
+        share = -(-self._count // sum(threads.values()))
+        mine: dict[str, list[int]] = {worker: [] for worker in threads}
+        left = []
+        for block, worker in enumerate(self._owner):
+            if worker in mine and len(mine[worker]) < share * threads[worker]:
+                mine[worker].append(block)
+            else:
+                left.append(block)
+        for worker, blocks in mine.items():
+            room = share * threads[worker] - len(blocks)
+            for block in left[:room]:
+                self._owner[block] = worker
+            blocks += left[:room]
+            left = left[room:]
+        dealt: list[tuple[str, list[int]]] = []
+        for worker, blocks in mine.items():
+            size = -(-len(blocks) // threads[worker]) or 1
+            blocks.sort()
+            dealt += [(worker, blocks[i : i + size]) for i in range(0, len(blocks), size)]
+        return dealt
+
+
+def _itself(parts: Parts[Any]) -> Parts[Any]:
+    """What is sent to workers: each has a copy of its own, which stays until it is released."""
+    return parts
+
+
+def _run_blocks(
+    parts: Parts[Any], blocks: list[int], what: str, function: Callable[..., Any], args: Any
+) -> list[Any]:
+    """Results of some blocks, by a worker."""
+    if parts.room is None:
+        parts.room = _room()
+    return [getattr(parts, what)(block, function, *args) for block in blocks]
+
+
+def _room() -> int:
+    """Bytes that a worker may keep: a share of what it was given, or of the machine's memory."""
+    try:
+        limit = get_worker().memory_manager.memory_limit
+    except ValueError:  # not on a worker
+        limit = None
+    return int(SHARE * limit) if limit else memory()

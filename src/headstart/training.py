@@ -1,58 +1,105 @@
-"""An estimator meta-trained in rounds, here or on a cluster."""
+"""Estimators fitted to datasets on disk: the prior, or the paper's bias in rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
 from headstart._core.checks import check_jobs
 from headstart._core.leftovers import clear_asides
-from headstart.estimators.dataset import dataset_classes
+from headstart.estimators.dataset import dataset_classes, learn_dataset
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
-from headstart.losses import Loss
 from headstart.meta import BiasState
-from headstart.meta.rounds import Loading, LocalParts, Parts, RoundSettings, learn_rounds
-from headstart.online import BiasStream, Settings
-from headstart.parquet import (
-    PARTITION_ROWS,
-    ParquetError,
-    ParquetRows,
-    Partition,
-    grouped,
-    plan_partitions,
-)
-from headstart.selection import Selection, select_online
+from headstart.meta.prior.goal import MAX_TASKS
+from headstart.meta.rounds import Loading, RoundSettings, learn_rounds
+from headstart.online import BiasStream, PriorSettings, Settings
+from headstart.parquet import PARTITION_ROWS, ParquetRows, Partition, grouped_by, plan_partitions
+from headstart.parquet.engine import Engine, LocalEngine
 from headstart.tasks import TaskSet
 
 if TYPE_CHECKING:  # an extra, imported below where it is used
     from headstart.distributed import Cluster
 
-SAMPLE = 400  # tasks that choose reg and step
-REGS, STEPS = 10.0 ** np.arange(-2.0, 1.6, 0.5), 10.0 ** np.arange(-2.0, 1.1, 0.5)
+SAMPLE = 400  # tasks that say how large inputs and labels are
 Model = TypeVar("Model", bound=MetaModel)
 
 
-class Trial(NamedTuple):
-    """The grid of regs and steps, and the tasks that choose among them.
+def fit(
+    model: Model,
+    rows: ParquetRows,
+    *,
+    client: Cluster | str | None = None,
+    folder: str | Path | None = None,
+    max_tasks: int | None = MAX_TASKS,
+    partition_rows: int = PARTITION_ROWS,
+) -> Model:
+    """Learn the prior of a dataset, here or on a cluster: the same one, to the last bit.
 
-    Attributes
+    The sample of `max_tasks` tasks is that of `learn_prior`. Workers read the ids, then the rows
+    of the sample. With ``max_tasks=None`` and the squared loss, what all tasks have shown stays
+    with the workers that have read them, and sums alone travel.
+
+    Parameters
     ----------
-    train : tasks to learn a bias from
-    valid : shots and queries of other tasks
-    regs, steps : in the units of the tasks
-    """
+    model : MetaRegressor or MetaClassifier
+        With ``reg="auto"``; for the paper's algorithms see `fit_rounds`.
+    rows : ParquetRows
+        Rows of a task may lie anywhere in it.
+    client : distributed.Client or address of a scheduler, optional
+        Who reads; threads of this process by default.
+    folder : str or Path, optional
+        Where scattered rows are put together if all tasks are asked for; for a cluster one that
+        all workers see.
+    max_tasks : int, optional
+        As in `learn_prior`.
+    partition_rows : int
+        About how many rows one call reads.
 
-    train: TaskSet
-    valid: tuple[TaskSet, TaskSet]
-    regs: np.ndarray
-    steps: np.ndarray
+    Returns
+    -------
+    A fitted copy of the model. It knows the prior and no entity: `headstart.jobs.adapt_all` writes
+    the weights of all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from pyarrow import parquet
+    >>> from headstart import MetaRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> ids, x = np.repeat(np.arange(200), 5), rng.standard_normal(1000)
+    >>> y = 3.0 + 2.0 * x + rng.standard_normal(200)[ids] + 0.1 * rng.standard_normal(1000)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     parquet.write_table(pa.table({"id": ids, "x": x, "y": y}), f"{place}/a.parquet")
+    ...     model = fit(MetaRegressor(), ParquetRows(place, "id", "y"))
+    >>> print(model.bias_.round(1), model.n_tasks_)
+    [2.] 200
+    """
+    fitted = clone(model)
+    if not isinstance(fitted.settings(), PriorSettings):
+        raise ValueError(
+            "reg: expected 'auto', to learn a prior, found a number; fit_rounds is for the paper's "
+            "algorithm"
+        )
+    place = None if folder is None else Path(folder)
+    with ExitStack() as stack:
+        engine: Engine | None = None
+        if client is not None:
+            engine = _connected(client, stack, "begin again: nothing was changed")
+        learn_dataset(
+            *(fitted, rows),
+            engine=engine,
+            folder=place,
+            max_tasks=max_tasks,
+            partition_rows=partition_rows,
+        )
+    return fitted
 
 
 def fit_rounds(
@@ -63,70 +110,69 @@ def fit_rounds(
     batch_size: int = 256,
     folder: str | Path | None = None,
     partition_rows: int = PARTITION_ROWS,
+    memory: int | None = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int], object] | None = None,
 ) -> Model:
     """Meta-train an estimator in synchronous rounds over all tasks of a dataset.
 
     It is Algorithm 2 with minibatches, see `headstart.meta.rounds`: another algorithm than
-    `fit`, which takes one task after another. The dataset must fit into the memory of the workers.
+    `fit` of the estimator, which takes one task after another.
 
     Parameters
     ----------
     model : MetaRegressor or MetaClassifier
-        With ``inner="sgd"``. If reg or step are ``"auto"``, both are chosen by online
-        validation on tasks of the first partition.
+        With ``inner="sgd"`` and numbers for reg and step.
     rows : ParquetRows
     client : distributed.Client or address of a scheduler, optional
         Whose workers keep the partitions; this process by default.
     batch_size : int
-        Tasks of a round.
+        Tasks of a round; at least one of each partition.
     folder : str or Path, optional
         Where rounds are saved from time to time, to resume from, and where scattered rows
         are put together; for a cluster one that all workers see.
     partition_rows, n_jobs
         As in `adapt_all`.
+    memory : int, optional
+        Bytes of partitions that are kept in each process; those beyond are read again in every
+        round. By default two fifths of the memory of the worker, or of this machine.
     callback : function of two numbers, optional
         Called after every round with the tasks done and the tasks there are.
 
     Returns
     -------
-    A fitted copy of the model with numbers for reg and step. It knows the bias and no entity.
+    A fitted copy of the model. It knows the bias and no entity.
     """
     if model.inner != OnePass.name:
         raise ValueError(f"inner: expected 'sgd' for rounds, found {model.inner!r}")
-    loss = _paper_loss(model)
+    fitted = clone(model)
+    settings = fitted.settings()
+    if not isinstance(settings, Settings) or settings.step is None:
+        raise ValueError(
+            f"reg, step: expected numbers for rounds, found {model.reg!r} and {model.step!r}; "
+            "headstart.training.fit learns a prior, which needs none"
+        )
     place = None if folder is None else Path(folder)
+    what_stays = "begin again; with a folder it would resume from the last round saved there"
     if place is not None:
         clear_asides(place)  # of a run that was killed
+        what_stays = f"the last saved round is in {place}, and the same call resumes from it"
     with ExitStack() as stack:
-        cluster = None if client is None else _connected(client, stack, place)
+        engine: Engine = LocalEngine(check_jobs(n_jobs))
+        if client is not None:
+            engine = _connected(client, stack, what_stays)
         copy_to = None if place is None else place / "clustered"
-        together = stack.enter_context(grouped(rows, copy_to, in_order=False))
+        together = stack.enter_context(grouped_by(engine.map, rows, copy_to))
         partitions = plan_partitions(together, partition_rows)
-        classes = dataset_classes(model, rows)
+        classes = dataset_classes(model, rows, engine)
         if classes is None:
             rows.check_numbers()
-        unscaled = Loading(together, classes=() if classes is None else tuple(classes))
-        sample = _sample(unscaled, partitions)
-        loading = _loading(unscaled, sample) if model.fit_intercept else unscaled
-        fitted = clone(model)
-        if "auto" in (model.reg, model.step):
-            fitted.set_params(**_chosen(trial_of(sample, loading), loss, cluster))
-        settings = fitted.settings()
-        if not isinstance(settings, Settings) or settings.step is None:
-            raise TypeError(f"reg, step: expected numbers by now, found {settings}")
-        parts: Parts
-        if cluster is None:
-            pool = stack.enter_context(ThreadPoolExecutor(check_jobs(n_jobs)))
-            parts = LocalParts([loading.load(p) for p in partitions], pool)
-        else:
-            from headstart.distributed import ClusterParts
-
-            parts = ClusterParts(cluster, loading, partitions)
+        loading = Loading(together, classes=() if classes is None else tuple(classes))
+        if model.fit_intercept:
+            loading = _loading(loading, _sample(loading, partitions))
         state = learn_rounds(
-            *(parts, loading.n_features),
-            RoundSettings(settings.reg, settings.step, loss, batch_size),
+            *(engine.hold(loading.parts(partitions, memory)), loading.n_features),
+            RoundSettings(settings.reg, settings.step, settings.loss, batch_size),
             folder=place,
             job=f"{rows.path} {rows.n_rows} {loading[1:]}",
             callback=callback,
@@ -137,15 +183,13 @@ def fit_rounds(
     return fitted
 
 
-def _connected(client: Cluster | str, stack: ExitStack, place: Path | None) -> Cluster:
-    from headstart.distributed import connect, watching
+def _connected(client: Cluster | str, stack: ExitStack, what_stays: str) -> Engine:
+    """The cluster as an engine; if it is lost, the error says what stays."""
+    from headstart.distributed import ClusterEngine, connect, watching
 
     cluster = connect(client)
-    what_stays = "begin again; with a folder it would resume from the last round saved there"
-    if place is not None:
-        what_stays = f"the last saved round is in {place}, and the same call resumes from it"
     stack.enter_context(watching(cluster, what_stays))
-    return cluster
+    return ClusterEngine(cluster)
 
 
 def _sample(loading: Loading, partitions: list[Partition]) -> TaskSet:
@@ -159,46 +203,6 @@ def _loading(unscaled: Loading, sample: TaskSet) -> Loading:
     scale = float(np.sqrt(np.mean(sample.X**2))) or 1.0
     offset = 0.0 if unscaled.classes else float(np.median(sample.y))
     return unscaled._replace(constant=scale, offset=offset)
-
-
-def _paper_loss(model: MetaModel) -> Loss:
-    """The loss of the paper's algorithms, whatever reg is now: it will be a number."""
-    return clone(model).set_params(reg=1.0).settings().loss
-
-
-def trial_of(sample: TaskSet, loading: Loading) -> Trial:
-    """Half of the tasks to learn from, half to validate: on n of their rows, then the others.
-
-    The grid follows the units of the data: with inputs of mean square norm s and labels of mean
-    size a, weights are of size a / sqrt(s) and meta-gradients of size sqrt(s), so that regs are
-    in units of s / (n a) and steps in units of a / s.
-    """
-    n = max(1, int(np.median(sample.sizes)) // 2)
-    able = sample.subset(sample.sizes > n) if np.any(sample.sizes > n) else None
-    if able is None or len(able) < 4:
-        raise ParquetError(
-            f"{loading.rows.path}: too few tasks of two rows or more to choose reg and step by; "
-            "give numbers"
-        )
-    X = loading.column.rows(able.X)
-    tasks = TaskSet.of(X, able.y - loading.offset, able.offsets, able.ids)
-    half = len(tasks) // 2
-    train, valid = tasks.subset(range(half)), tasks.subset(range(half, len(tasks))).split_rows(n)
-    square, size = float(np.mean(np.sum(X**2, axis=1))), float(np.mean(np.abs(tasks.y))) or 1.0
-    return Trial(train, valid, REGS * square / (n * size), STEPS * size / square)
-
-
-def _chosen(trial: Trial, loss: Loss, cluster: Cluster | None) -> dict[str, float]:
-    """Reg and step by online validation."""
-    grid = trial.train, trial.valid, trial.valid, trial.regs, trial.steps
-    options: dict[str, Any] = {"loss": loss, "every": len(trial.train)}
-    if cluster is None:
-        found: Selection = select_online(*grid, **options)
-    else:
-        from headstart.distributed import select_spread
-
-        found = select_spread(cluster, *grid, **options)
-    return {"reg": float(found.reg[-1]), "step": float(found.step[-1])}
 
 
 def _stream(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +32,7 @@ from headstart.cli.rows import Columns, read_rows
 from headstart.cli.tables import TableError, are_classes, group_sizes
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.parquet import ParquetRows
-from headstart.training import fit_rounds
+from headstart.training import fit as learn_from
 
 
 def fit(
@@ -54,9 +53,6 @@ def fit(
     ] = "auto",
     force: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
     batch_rows: BatchRows = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Tasks of a round, with --scheduler.")
-    ] = 256,
     scheduler: Scheduler = None,
 ) -> None:
     """Learn where entities start, how far they go from there, and every entity's own weights.
@@ -69,18 +65,13 @@ def fit(
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         described = split_names(side)
         if source.in_batches:
-            for name, value in (("side", side), ("categorical", categorical), ("base", base)):
+            for name, value in (("categorical", categorical), ("base", base)):
                 if value is not None:
                     raise TableError(f"--{name}: needs a table that is read at once, a single file")
             rows = source.rows(group, target, split_names(features))
             kind = _kind(target, rows.labels(enough=3), classify)
-            if scheduler is not None and metric != "auto":
-                raise TableError(
-                    "--metric: on a cluster the paper's bias is learned, which has none; leave it "
-                    "out, or run without --scheduler"
-                )
-            chosen = kind(group=group, loss=loss, metric=metric)
-            model = _fit_in_batches(chosen, rows, scheduler, batch_size, out)
+            chosen = kind(group=group, loss=loss, metric=metric, side=described)
+            model = _fit_in_batches(chosen, rows, scheduler)
             model.save(out)
         else:
             columns = Columns(group, target, features, side, categorical)
@@ -115,25 +106,10 @@ def _kind(
     return MetaClassifier
 
 
-def _fit_in_batches(
-    model: AnyMeta, rows: ParquetRows, scheduler: str | None, batch_size: int, out: Path
-) -> AnyMeta:
-    """Learn the start, task by task here or in rounds on a workers."""
+def _fit_in_batches(model: AnyMeta, rows: ParquetRows, scheduler: str | None) -> AnyMeta:
+    """Learn the prior from a dataset, here or on a cluster."""
     with progress_bar(error_console()) as bar, workers_at(scheduler) as workers:
-        if workers.client is None:
-            job = bar.add_task("learning", total=rows.n_rows, unit="rows")
-            watched = replace(rows, callback=lambda n: bar.update(job, completed=n))
-            return model.fit(watched)
-        job = bar.add_task("learning in rounds", total=None, unit="tasks")
-        # Finished rounds stay there until all are, so that the same command resumes from them.
-        rounds = out.with_name(f".{out.name}.rounds")
-        fitted: AnyMeta = fit_rounds(
-            model,
-            rows,
-            client=workers.client,
-            batch_size=batch_size,
-            folder=rounds,
-            callback=lambda done, total: bar.update(job, completed=done, total=total),
-        )
-    shutil.rmtree(rounds, ignore_errors=True)
-    return fitted
+        job = bar.add_task("learning", total=rows.n_rows, unit="rows")
+        watched = replace(rows, callback=lambda n: bar.update(job, completed=n))
+        fitted: AnyMeta = learn_from(model, watched, client=workers.client)
+        return fitted

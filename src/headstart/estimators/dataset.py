@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
+from headstart._core.checks import FloatArray, read_only, warn_user
 from headstart.estimators.inputs import Labels, as_signs, read_classes
 from headstart.estimators.protocol import MetaModel
-from headstart.meta.prior.learn import MAX_TASKS, learn_prior, summarised
+from headstart.meta.prior.dataset import Reading
+from headstart.meta.prior.from_dataset import dataset_prior
+from headstart.meta.prior.goal import MAX_TASKS, Goal
 from headstart.online import AnyStream, BiasStream, PriorSettings, PriorStream, Settings
-from headstart.parquet import ParquetRows, grouped
+from headstart.online.own import warn_unsettled
+from headstart.parquet import PARTITION_ROWS, ParquetRows, grouped
 from headstart.parquet.columns import Array
+from headstart.parquet.draw import all_labels
+from headstart.parquet.engine import Engine, LocalEngine
 from headstart.tasks import TaskSet
-from headstart.tasks.ids import Column, read_ids
+from headstart.tasks.ids import Column
 
 Counts = NDArray[np.int64]
 
@@ -26,22 +32,58 @@ def fit_dataset(
     model: MetaModel, rows: ParquetRows, y: object, groups: object, sample_weight: object
 ) -> None:
     """Learn where entities start from a dataset, in bounded memory."""
+    _refuse(y=y, groups=groups, sample_weight=sample_weight)
+    learn_dataset(model, rows)
+
+
+def learn_dataset(
+    model: MetaModel,
+    rows: ParquetRows,
+    *,
+    engine: Engine | None = None,
+    folder: Path | None = None,
+    max_tasks: int | None = MAX_TASKS,
+    partition_rows: int = PARTITION_ROWS,
+) -> None:
+    """Fit a model to a dataset, by threads of this process or by another engine."""
     settings = model.settings()
-    _refuse(
-        y=y, groups=groups, sample_weight=sample_weight, random_state=model.random_state,
-        side=model.side, base=model.base,
-    )  # fmt: skip
+    _refuse(random_state=model.random_state, base=model.base)
     if model.group not in (None, rows.group):
         raise ValueError(f"group: expected {rows.group!r} as in the dataset, or None")
-    classes = dataset_classes(model, rows)
+    side = side_names(model)
+    if set(side) & set(rows.features or ()):
+        features = tuple(name for name in rows.features or () if name not in side)
+        rows = replace(rows, features=features)
+    classes = dataset_classes(model, rows, engine)
     if classes is None:
         rows.check_numbers()
     stream: AnyStream
     if isinstance(settings, PriorSettings):
-        stream = _learn_prior(rows, classes, settings, check_jobs(model.n_jobs))
+        labels = () if classes is None else tuple(classes.tolist())
+        reading = Reading(
+            *(rows, settings.loss, settings.fit_intercept, side, labels),
+            nameless=True,
+            partition_rows=partition_rows,
+        )
+        goal = Goal.checked(settings.metric, n_jobs=model.n_jobs, max_tasks=max_tasks)
+        found = dataset_prior(reading, goal, engine, folder)
+        if found.n_nameless:
+            warn_nameless(found.n_nameless, rows.n_rows)
+        warn_unsettled(found.prior)
+        stream = PriorStream.of(found.prior, settings, rows.dtype, rows.n_rows, found.n_tasks)
     else:
         stream = _learn_bias(rows, classes, settings)
     model.know(stream, tuple(rows.features or ()), classes)
+
+
+def side_names(model: MetaModel) -> tuple[str, ...]:
+    """The columns of a dataset that describe the entity."""
+    for name in model.side or ():
+        if not isinstance(name, str):
+            raise TypeError(
+                f"side: expected names of columns with a dataset on disk, found {name!r}"
+            )
+    return tuple(str(name) for name in model.side or ())
 
 
 def dataset_chunks(
@@ -56,33 +98,13 @@ def dataset_chunks(
         yield block.X, block.y, block.row_ids, None, classes
 
 
-def dataset_classes(model: MetaModel, rows: ParquetRows) -> Labels | None:
+def dataset_classes(
+    model: MetaModel, rows: ParquetRows, engine: Engine | None = None
+) -> Labels | None:
     """The two labels in a dataset if the model is a classifier, else None."""
-    return read_classes(rows.labels()) if isinstance(model, ClassifierMixin) else None
-
-
-def _learn_prior(
-    rows: ParquetRows, classes: Labels | None, settings: PriorSettings, n_jobs: int
-) -> PriorStream:
-    """The prior of those entities with the smallest hashes; rows may come in any order."""
-    parts = _labelled_parts(rows, classes, settings)
-    summaries = summarised(parts, settings.loss, settings.fit_intercept, MAX_TASKS)
-    prior = learn_prior(summaries, metric=settings.metric, n_jobs=n_jobs)
-    return PriorStream.of(prior, settings, rows.dtype, rows.n_rows, len(summaries))
-
-
-def _labelled_parts(
-    rows: ParquetRows, classes: Labels | None, settings: PriorSettings
-) -> Iterator[tuple[FloatArray, FloatArray, Column]]:
-    warned = False
-    for block in rows.blocks():
-        labels = _as_numbers(block.y, classes, block.X.dtype)
-        settings.loss.check_labels(labels)
-        runs = read_ids(rows.group, block.ids)
-        starts = block.starts[runs.starts]
-        column = Column(len(labels), starts, runs.codes, runs.values, runs.kinds)  # by row
-        warned = warned or warn_of_nobody(column)
-        yield block.X, labels, column
+    if not isinstance(model, ClassifierMixin):
+        return None
+    return read_classes(all_labels(rows, LocalEngine() if engine is None else engine))
 
 
 def _learn_bias(rows: ParquetRows, classes: Labels | None, settings: Settings) -> BiasStream:
@@ -113,15 +135,19 @@ def warn_of_nobody(column: Column | None) -> bool:
             UserWarning,
         )
     elif column.missing.any():
-        count = int(np.count_nonzero(column.missing))  # each is a run of its own
-        warn_user(
-            f"groups: {count} of {column.size} rows have no id; each is a task of its own, which "
-            "helps to learn the start and is not known later",
-            UserWarning,
-        )
+        warn_nameless(int(np.count_nonzero(column.missing)), column.size)  # each a run of its own
     else:
         return False
     return True
+
+
+def warn_nameless(count: int, n_rows: int) -> None:
+    """Warn that rows without an id are tasks of their own."""
+    warn_user(
+        f"groups: {count} of {n_rows} rows have no id; each is a task of its own, which "
+        "helps to learn the start and is not known later",
+        UserWarning,
+    )
 
 
 def _refuse(**arguments: object) -> None:

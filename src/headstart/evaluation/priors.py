@@ -36,8 +36,10 @@ from headstart.inner.posterior.passes import quadratic_forms
 from headstart.losses import get_loss
 from headstart.meta.prior import Prior
 from headstart.meta.prior.em import Learning
-from headstart.meta.prior.learn import MAX_ITER, TOLERANCE, find_prior, task_evidence
+from headstart.meta.prior.goal import MAX_ITER, TOLERANCE
+from headstart.meta.prior.learn import find_prior
 from headstart.meta.prior.shapes import Factored, Full
+from headstart.meta.prior.shown import task_evidence
 from headstart.tasks import TaskSet
 
 Matrix = NDArray[np.float64]

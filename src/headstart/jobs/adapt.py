@@ -33,7 +33,7 @@ from headstart.parquet import (
     ParquetError,
     ParquetRows,
     Partition,
-    grouped,
+    grouped_by,
     plan_partitions,
     read_partition,
     wrong_name,
@@ -173,8 +173,8 @@ def adapt_all(
     if (finished := claim(folder, fingerprint)) is not None:
         return finished
     with (
-        grouped(rows, folder / "clustered", in_order=False, keep=keep) as together,
         _running(executor, n_jobs) as pool,
+        grouped_by(pool.map, rows, folder / "clustered", keep) as together,
     ):
         job = job._replace(rows=together)
         partitions = plan_partitions(together, partition_rows)

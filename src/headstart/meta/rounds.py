@@ -6,20 +6,20 @@ The mean of the tasks' :math:`\epsilon`-subgradients is an :math:`\bar\epsilon`-
 their mean objective, so the paper's guarantee holds with the number of rounds in the place of
 the number of tasks. It is another algorithm than one task at a time: fewer, less noisy steps.
 
-Sums are added in the order of the partitions, whoever computed them and whenever: the same
-partitions give the same bits.
+Sums are added by blocks of partitions and in their order (`headstart.parquet.engine`), whoever
+computed them and whenever: the same partitions give the same bits.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headstart._core.checks import Vector, check_count, check_number
 from headstart._core.files import write_aside
@@ -28,12 +28,13 @@ from headstart.losses import Loss, Objective, get_loss
 from headstart.meta.bias import BiasState, start_bias
 from headstart.parquet import Block, ParquetError, ParquetRows, Partition, read_partition
 from headstart.parquet.columns import as_ids
+from headstart.parquet.engine import Held, Parts
 from headstart.tasks import TaskSet
 from headstart.tasks.columns import Constant
 
 SAVE_EVERY = 16  # rounds
 
-Bounds = list[tuple[int, int]]  # by partition: the first task, and the one after the last
+Counts = NDArray[np.int64]
 
 
 class RoundSettings(NamedTuple):
@@ -85,6 +86,10 @@ class Loading(NamedTuple):
         X = np.concatenate([part.X for part in parts])
         return TaskSet.of(X, np.concatenate([part.y for part in parts]), offsets, ids)
 
+    def parts(self, partitions: list[Partition], memory: int | None = None) -> Parts[TaskSet]:
+        """Partitions that are loaded when they are needed; so many bytes may be kept."""
+        return Parts(self.load, partitions, _weigh, memory)
+
     def _tasks(self, block: Block) -> TaskSet:
         if block.missing.any() or block.unlabelled.any():
             column = self.rows.group if block.missing.any() else self.rows.target
@@ -100,52 +105,51 @@ class Loading(NamedTuple):
         return TaskSet.of(X, labels, cuts, as_ids(block.ids))
 
 
-class Parts(Protocol):
-    """Loaded partitions, wherever they are."""
-
-    def sizes(self) -> list[int]:
-        """Number of tasks of each."""
-
-    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
-        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
+def _weigh(tasks: TaskSet) -> int:
+    return int(tasks.X.nbytes + tasks.y.nbytes + tasks.offsets.nbytes + tasks.ids.nbytes)
 
 
-class LocalParts:
-    """Partitions in the memory of this process."""
+class Round(NamedTuple):
+    """Which tasks a round takes: as many of each partition, the first partitions one more.
 
-    def __init__(self, parts: list[TaskSet], executor: Executor | None = None) -> None:
-        self._parts = parts
-        self._map: Callable[..., Iterator[Vector]] = map if executor is None else executor.map
+    Attributes
+    ----------
+    number : of the round
+    batch_size : tasks in all
+    partitions : how many there are
+    """
 
-    def sizes(self) -> list[int]:
-        """Number of tasks of each."""
-        return [len(part) for part in self._parts]
+    number: int
+    batch_size: int
+    partitions: int
 
-    def sums(self, h: Vector, bounds: Bounds, objective: Objective) -> list[Vector]:
-        """Sums of the meta-gradients at h of the tasks within these bounds, in order."""
-        return list(self._map(lambda part, b: sum_part(part, h, b, objective), self._parts, bounds))
+    def shares(self, partition: Counts) -> Counts:
+        """How many tasks of partitions with these numbers a round takes."""
+        each, more = divmod(self.batch_size, self.partitions)
+        return each + (partition < more)
+
+    def bounds(self, partition: Counts, sizes: Counts) -> tuple[Counts, Counts]:
+        """The first task of each, and the one after the last; none of one that is used up."""
+        share = self.shares(partition)
+        return np.minimum(self.number * share, sizes), np.minimum((self.number + 1) * share, sizes)
 
 
-def sum_part(tasks: TaskSet, h: Vector, bounds: tuple[int, int], objective: Objective) -> Vector:
-    """The sum of the meta-gradients at h of the tasks between these bounds."""
+def n_tasks(tasks: TaskSet, _: int) -> int:
+    """How many tasks a partition has."""
+    return len(tasks)
+
+
+def sum_part(tasks: TaskSet, number: int, h: Vector, which: Round, objective: Objective) -> Vector:
+    """The sum of the meta-gradients at h of the tasks of a partition that a round takes."""
+    first, last = which.bounds(np.array([number]), np.array([len(tasks)]))
     rows, total = tasks.rows(), np.zeros(h.size)
     work = get_inner("sgd").work(rows, objective, h.size, total[:0])
-    sum_gradients(rows, objective, work, *bounds, h, np.zeros(h.size), total)
+    sum_gradients(rows, objective, work, int(first[0]), int(last[0]), h, np.zeros(h.size), total)
     return total
 
 
-def round_bounds(sizes: list[int], batch_size: int, number: int) -> Bounds:
-    """Which tasks of each partition round `number` takes; none of one that is used up."""
-    count = len(sizes)
-    shares = [batch_size // count + (k < batch_size % count) for k in range(count)]
-    return [
-        (min(number * share, size), min((number + 1) * share, size))
-        for share, size in zip(shares, sizes, strict=True)
-    ]
-
-
 def learn_rounds(
-    parts: Parts,
+    held: Held,
     n_features: int,
     settings: RoundSettings,
     *,
@@ -157,7 +161,7 @@ def learn_rounds(
 
     Parameters
     ----------
-    parts : Parts
+    held : Held
         Loaded partitions.
     n_features : int
     settings : RoundSettings
@@ -170,19 +174,18 @@ def learn_rounds(
     """
     objective = get_loss(settings.loss).regularised(settings.reg)
     rate = check_number("step", settings.step, at_least=0.0)
-    sizes = parts.sizes()
+    sizes = np.array(held.each(n_tasks), np.int64)
     batch = max(check_count("batch_size", settings.batch_size), len(sizes))
-    identity = f"{job} {sizes} {objective} {rate} {batch}".encode()
+    identity = f"{job} {sizes.tolist()} {objective} {rate} {batch}".encode()
     saved = _SavedRound(folder, blake2b(identity, digest_size=12).hexdigest())
     state = saved.load() or start_bias(n_features)
     while True:
-        bounds = round_bounds(sizes, batch, state.steps)
-        count = sum(last - first for first, last in bounds)
+        which = Round(state.steps, batch, len(sizes))
+        first, last = which.bounds(np.arange(len(sizes)), sizes)
+        count = int((last - first).sum())
         if count == 0:
             break
-        gradient = np.zeros(n_features)
-        for part in parts.sums(state.last, bounds, objective):
-            gradient += part
+        gradient = held.sum(sum_part, state.last, which, objective)
         h = state.last - rate / count * gradient
         state = BiasState(h, state.total + h, state.steps + 1)
         if not np.isfinite(h).all():
@@ -190,7 +193,7 @@ def learn_rounds(
         if state.steps % SAVE_EVERY == 0:
             saved.save(state)
         if callback is not None:
-            callback(sum(last for _, last in bounds), sum(sizes))
+            callback(int(last.sum()), int(sizes.sum()))
     saved.save(state)
     return state
 

@@ -15,8 +15,15 @@ from headstart.parquet.columns import (
     wrong_name,
 )
 from headstart.parquet.files import ParquetError
-from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_partitions, read_partition
+from headstart.parquet.plan import (
+    PARTITION_ROWS,
+    Partition,
+    plan_partitions,
+    plan_rows,
+    read_partition,
+)
 from headstart.parquet.rows import ParquetRows
+from headstart.parquet.shuffle import grouped_by, shuffled
 
 __all__ = [
     "ParquetRows",
@@ -34,8 +41,11 @@ __all__ = [
     "Block",
     "clustered",
     "grouped",
+    "grouped_by",
+    "shuffled",
     "PARTITION_ROWS",
     "Partition",
     "plan_partitions",
+    "plan_rows",
     "read_partition",
 ]

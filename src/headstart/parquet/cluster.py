@@ -42,7 +42,6 @@ BY_FIRST_ROW = """
     SELECT coalesce(first.place, data.place), {columns}
     FROM data LEFT JOIN first ON data.c0 = first.c0 ORDER BY 1, data.place
 """
-BY_ID = "SELECT {columns} FROM data ORDER BY data.c0 NULLS LAST, data.place"
 
 Rows = TypeVar("Rows", bound=Source)
 
@@ -82,12 +81,12 @@ def is_grouped(rows: Source) -> bool:
     return True
 
 
-def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence[str] = ()) -> Rows:
+def clustered(rows: Rows, folder: Path, *, keep: Sequence[str] = ()) -> Rows:
     """A copy of the rows in `folder` with each task's together; bounded memory, spilled to disk.
 
-    Tasks are `in_order` of their first rows, which learning one after another needs to give
-    the bits of the table in memory; or by their ids, which is quicker. The copy has the columns
-    that are read, and those to `keep`. What a stopped copy left in the folder is removed.
+    Tasks are in the order of their first rows, which learning one after another needs to give
+    the bits of the table in memory. The copy has the columns that are read, and those to `keep`.
+    What a stopped copy left in the folder is removed.
     """
     try:
         import duckdb
@@ -99,9 +98,7 @@ def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence
         ) from None
     names = list(dict.fromkeys([*rows.columns, *keep]))  # that of the ids comes first
     _check_types(rows, names)
-    key = KEY
-    while key in names:
-        key += "_"
+    key = task_key(names)
     copy, spill = folder / "rows.parquet", folder / "spill"
     shutil.rmtree(spill, ignore_errors=True)
     clear_asides(folder, copy.name)
@@ -112,16 +109,14 @@ def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence
             engine.execute("SET temp_directory = '{}'".format(str(spill).replace("'", "''")))
             # of a stream it does not know the length, and would put it all into a hash table
             engine.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-            if in_order:
-                engine.register("ids", _numbered(rows, names[:1]))
-                engine.execute(FIRST_ROWS.format(present=_present(rows)))
+            engine.register("ids", _numbered(rows, names[:1]))
+            engine.execute(FIRST_ROWS.format(present=_present(rows)))
             engine.register("data", _numbered(rows, names))
             chosen = ", ".join(f"data.{safe_name(k)}" for k in range(len(names)))
-            query = (BY_FIRST_ROW if in_order else BY_ID).format(columns=chosen)
+            query = BY_FIRST_ROW.format(columns=chosen)
             sorted_rows = pa.RecordBatchReader.from_stream(engine.sql(query))
-            schema = _schema(rows, [*([key] if in_order else []), *names])
-            ordered = schema.names[: 1 + in_order]
-            write_aside(copy, lambda aside: _write(aside, sorted_rows, schema, ordered))
+            schema = schema_of(rows, [key, *names])
+            write_aside(copy, lambda aside: _write(aside, sorted_rows, schema, schema.names[:2]))
     except duckdb.Error as error:
         raise ParquetError(
             f"{rows.path}: the rows of a {rows.group!r} could not be put together in {folder} "
@@ -129,7 +124,15 @@ def clustered(rows: Rows, folder: Path, *, in_order: bool = True, keep: Sequence
         ) from None
     finally:
         shutil.rmtree(spill, ignore_errors=True)
-    return replace(rows, path=copy, key=key if in_order else None, origin=rows.path)
+    return replace(rows, path=copy, key=key, origin=rows.path)
+
+
+def task_key(names: Sequence[str]) -> str:
+    """A name for the column that grows from task to task, which no other column has."""
+    key = KEY
+    while key in names:
+        key += "_"
+    return key
 
 
 def _check_types(rows: Source, names: list[str]) -> None:
@@ -168,7 +171,7 @@ def _numbered(rows: Source, names: list[str]) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _schema(rows: Source, names: list[str]) -> pa.Schema:
+def schema_of(rows: Source, names: list[str]) -> pa.Schema:
     """The columns of the copy. Complete ones are marked non-nullable: faster to read."""
     complete = complete_columns(list(rows.fragments))
     known = {f.name: plain_type(f.type) for f in rows.schema}
@@ -193,17 +196,10 @@ def _write(
 
 
 @contextmanager
-def grouped(
-    rows: Rows, folder: Path | None = None, *, in_order: bool = True, keep: Sequence[str] = ()
-) -> Iterator[Rows]:
-    """The rows themselves if each task's follow each other, or else a clustered copy.
-
-    The copy is made in `folder`, where others can read it and it stays, or in a temporary folder.
-    """
+def grouped(rows: Rows) -> Iterator[Rows]:
+    """The rows themselves if each task's follow each other, or else a temporary clustered copy."""
     if is_grouped(rows):
         yield rows
-    elif folder is not None:
-        yield clustered(rows, folder, in_order=in_order, keep=keep)
-    else:
-        with temporary_folder() as place:
-            yield clustered(rows, place, in_order=in_order, keep=keep)
+        return
+    with temporary_folder() as place:
+        yield clustered(rows, place)

@@ -66,6 +66,20 @@ def plan_partitions(rows: Source, partition_rows: int = PARTITION_ROWS) -> list[
     return found
 
 
+def plan_rows(rows: Source, partition_rows: int = PARTITION_ROWS) -> list[Partition]:
+    """Partitions of about so many rows, in their order in the files; tasks may be cut."""
+    groups, ends, count = [group for group in rows.row_groups if group.rows], [0], 0
+    for number, group in enumerate(groups, 1):
+        count += group.rows
+        if count >= partition_rows or number == len(groups):
+            ends.append(number)
+            count = 0
+    return [
+        Partition(number, _places(groups[first:last]), (), None, None)
+        for number, (first, last) in enumerate(pairwise(ends))
+    ]
+
+
 def _check_order(rows: Source, groups: list[RowGroup]) -> None:
     """Raise if the keys of row groups overlap, or are not known."""
     for one, other in pairwise(groups):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
 from headstart._core.checks import FloatArray
 from headstart.parquet.blocks import AHEAD, Batch, Block, Buffers, as_task_set, whole_tasks
 from headstart.parquet.cluster import grouped
+from headstart.parquet.columns import is_numeric, wrong_name
 from headstart.parquet.files import ParquetError, read_ahead
 from headstart.parquet.source import Source
 from headstart.tasks import TaskSet
@@ -59,7 +61,7 @@ class ParquetRows(Source):
 
     def _blocks(self, buffers: Buffers) -> Iterator[Block]:
         for batch in self.batches():
-            block = self._labelled(batch, buffers.next(batch.columns.num_rows))
+            block = self.labelled(batch, buffers.next(batch.columns.num_rows))
             del batch
             yield block
 
@@ -76,7 +78,7 @@ class ParquetRows(Source):
         with grouped(self) as rows:  # these, or a copy with each task's rows together
 
             def make(batch: Batch, X: FloatArray) -> Block:
-                return self._named(rows._labelled(batch, X))
+                return self._named(rows.labelled(batch, X))
 
             for block, _ in whole_tasks(rows.batches(), make, buffers, multiple=multiple):
                 yield as_task_set(block)
@@ -84,7 +86,8 @@ class ParquetRows(Source):
     def _buffers(self, reuse: bool) -> Buffers:
         return Buffers(self.n_features, self.dtype, AHEAD + 1 if reuse else 0)
 
-    def _labelled(self, batch: Batch, X: FloatArray) -> Block:
+    def labelled(self, batch: Batch, X: FloatArray) -> Block:
+        """The rows of a batch, with their inputs put into X; raise if one has no label."""
         block = self.block(batch, X)
         if block.unlabelled.any():
             where = self.place(batch, int(np.argmax(block.unlabelled)))
@@ -93,8 +96,32 @@ class ParquetRows(Source):
 
     def _named(self, block: Block) -> Block:
         if block.missing.any():
-            raise ParquetError(
-                f"{self.path}: column {self.group!r}: expected an id in every row, found "
-                "null; give such rows an id, or leave them out"
-            )
+            self.refuse_nameless()
         return block
+
+    def refuse_unlabelled(self, block: Block) -> None:
+        """Raise if a row has no label."""
+        if block.unlabelled.any():
+            run = int(np.searchsorted(block.starts, np.argmax(block.unlabelled), side="right")) - 1
+            raise ParquetError(
+                f"{self.path}, a row of {self.group!r} {block.ids[run].as_py()!r}: column "
+                f"{self.target!r}: a value is missing"
+            )
+
+    def refuse_nameless(self) -> NoReturn:
+        """Raise because a row has no id."""
+        raise ParquetError(
+            f"{self.path}: column {self.group!r}: expected an id in every row, found "
+            "null; give such rows an id, or leave them out"
+        )
+
+    def check_number_column(self, argument: str, name: str) -> None:
+        """Raise unless there is a column of this name, and numbers in it."""
+        known = self.schema.names
+        if known.count(name) != 1:
+            raise ParquetError(f"{self.path}: {argument}: {wrong_name(name, known)}")
+        kind = self.schema.field(name).type
+        if not is_numeric(kind):
+            raise ParquetError(
+                f"{self.path}: {argument}: column {name!r}: expected numbers, found {kind}"
+            )

@@ -101,8 +101,9 @@ class Source:
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.path, self.group, self.target, self.features, self.batch_rows, self.key)
-        return type(self), (*fields, self.origin)
+        fields = ("path", "group", "target", "features", "batch_rows", "key", "origin")
+        known = {name: getattr(self, name) for name in (*fields, "schema", "partitioning")}
+        return _unpickled, (type(self), {**known, "callback": None})
 
     @cached_property
     def dataset(self) -> Any:
@@ -118,10 +119,15 @@ class Source:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
         return found
 
-    @property
+    @cached_property
     def schema(self) -> Any:
         """The columns and their types."""
         return self.dataset.schema
+
+    @cached_property
+    def partitioning(self) -> Any:
+        """What the names of folders say."""
+        return self.dataset.partitioning
 
     @property
     def columns(self) -> list[str]:
@@ -192,7 +198,7 @@ class Source:
         self, path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
     ) -> Iterator[pa.Table]:
         """Row groups of a file as tables, with the columns that the names of its folders give."""
-        of_folder = ds.get_partition_keys(self.files[path].partition_expression)
+        of_folder = ds.get_partition_keys(self.partitioning.parse(path))
         inside = [name for name in columns if name not in of_folder]
         for table in read_file(path, numbers, inside, decoding):
             for name in columns:
@@ -290,3 +296,10 @@ class Source:
             if enough is not None and len(found.drop_null()) >= enough:
                 break
         return np.asarray(found.drop_null().to_numpy(zero_copy_only=False))
+
+
+def _unpickled(kind: type[Source], known: dict[str, Any]) -> Source:
+    """A dataset as it was checked where it was pickled: no folder is listed again."""
+    source = object.__new__(kind)
+    vars(source).update(known)
+    return source

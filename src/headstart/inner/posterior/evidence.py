@@ -89,19 +89,22 @@ class Evidence(NamedTuple):
 
         Also the labels' sum of squares, and what the weights leave of it.
         """
+        if not (self.slot >= 0).any() and len(self.y) < self.width:
+            square = float(self.weight @ np.square(self.y))
+            return self._pooled_rows(multiple, square)
+        return solve_pooled(*self.gram(), multiple)
+
+    def gram(self) -> tuple[Matrix, Vector, float]:
+        """All rows pooled: A and c of `Evidence` for the squared loss, and the labels' squares."""
         used = self.slot[self.slot >= 0]
         square = float(self.weight @ np.square(self.y) + self.q[used].sum())
-        if len(used) == 0 and len(self.y) < self.width:
-            return self._pooled_rows(multiple, square)
         A, c = unpacked(self.A[used].sum(axis=0)), self.c[used].sum(axis=0)
         for first in range(0, len(self.y), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             scaled = (self.X[rows] * self.weight[rows, None]).T
             A += scaled @ self.X[rows]
             c += scaled @ self.y[rows]
-        A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
-        h = np.linalg.solve(A, multiple * c)
-        return h, square, square - float(h @ c)
+        return A, c, square
 
     def _pooled_rows(self, multiple: float, square: float) -> tuple[Vector, float, float]:
         """The same of fewer rows than columns, by a matrix of the size of the rows.
@@ -114,6 +117,16 @@ class Evidence(NamedTuple):
         K[np.diag_indices_from(K)] += RIDGE * np.trace(K) / self.width + 1e-300
         h = Z.T @ np.linalg.solve(K, multiple * y)
         return h, square, square - float((Z @ h) @ y)
+
+
+def solve_pooled(
+    A: Matrix, c: Vector, square: float, multiple: float
+) -> tuple[Vector, float, float]:
+    """The weights of `Evidence.pooled`, the labels' sum of squares, and what they leave of it."""
+    A = np.array(A)
+    A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
+    h = np.asarray(np.linalg.solve(A, multiple * c), np.float64)
+    return h, square, square - float(h @ c)
 
 
 def packed_size(k: int) -> int:

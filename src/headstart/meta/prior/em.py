@@ -25,13 +25,8 @@ from numpy.typing import NDArray
 
 from headstart._core.blas import one_blas_thread
 from headstart._core.checks import Vector
-from headstart.inner.posterior.passes import (
-    AnyEvidence,
-    Plan,
-    first_moments,
-    plan,
-    take_pass,
-)
+from headstart.inner.posterior.evidence import Evidence
+from headstart.inner.posterior.passes import AnyEvidence
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
@@ -39,6 +34,7 @@ from headstart.losses import Loss
 from headstart.meta.prior.accelerate import Step, climb
 from headstart.meta.prior.pooled import pooled_starts, without_starts
 from headstart.meta.prior.shapes import Diagonal, Factored, Full, Shape
+from headstart.meta.prior.task_sums import LocalSums, TaskSums
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -66,24 +62,28 @@ class Learning:
     covariance's shape, and the logarithm of the noise: none has a unit.
     """
 
-    def __init__(self, e: AnyEvidence, loss: Loss, shape: Shape, n_jobs: int = 1) -> None:
-        self.e, self.loss, self.n_jobs = e, loss, n_jobs
-        self.k, self.r = e.width, e.side.shape[1]
-        self.T, self.N = e.n_tasks, e.n_rows
-        self.way: Plan = plan(e)
-        self.S = e.side.T @ e.side / self.T
+    def __init__(
+        self, e: AnyEvidence | TaskSums, loss: Loss, shape: Shape, n_jobs: int = 1
+    ) -> None:
+        self.tasks: TaskSums = as_sums(e, n_jobs)
+        self.loss, size = loss, self.tasks.size
+        self.k, self.r, self.precise = size.width, len(size.side), size.precise
+        self.T, self.N, self.S = size.n_tasks, size.n_rows, size.side
         ridge = np.full(self.r, SIDE_RIDGE)
         ridge[0] = 0.0
         self.inverse = np.linalg.inv(self.S + np.diag(ridge))
         self.longest, self.last_step = 1.0, np.zeros((self.k, self.r))
         self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
         self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
-        guess = first_guess(e, loss)
+        if isinstance(e, SparseEvidence):
+            guess = _sparse_guess(e, loss)
+        else:
+            guess = first_guess(self.tasks, loss)
         self.first_effects, self.variance, self.first_noise, self.least_noise = guess
         self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
         self.unit = math.sqrt(self.variance)
         self.begin_with(shape)
-        self.moments = first_moments(e, self.prior(self.first)[0], loss)
+        self.moments = self.tasks.first_moments(self.prior(self.first)[0], loss)
 
     def begin_with(self, shape: Shape) -> None:
         """Begin at the first guess, in this shape."""
@@ -124,7 +124,7 @@ class Learning:
         noise = 1.0 if self.loss.binary else noise
         most = MARGINS**2 if self.loss.binary else math.inf
         sigma = self.shape.covariance(point[cut:-1], self.least, most)
-        needed = bool(self.way.dense) if precise is None else precise
+        needed = self.precise if precise is None else precise
         precision = self.shape.precision(sigma) if needed else np.empty(0)
         whole = sigma.covariance
         start = Start(effects, sigma.variances, whole, precision, sigma.log_det, noise)
@@ -138,7 +138,7 @@ class Learning:
         """
         start, sigma = self.prior(point)
         now = before.copy()
-        sums = take_pass(self.e, self.way, start, self.loss, now, self.n_jobs)
+        sums = self.tasks.take_pass(start, self.loss, now)
         b, T, shape = start.noise, self.T, self.shape
         V, F = shape.inward(sigma, sums.V / T, sums.F / T)
         gone, _ = shape.inward(sigma, sums.D / T, sums.F)
@@ -183,7 +183,7 @@ class Learning:
     def climb(self, tol: float, max_iter: int) -> Learned:
         """Take steps until the likelihood has settled."""
         step, n_iter, converged = climb(self.take, self.first, self.moments, tol * self.T, max_iter)
-        start, _ = self.prior(step.point, precise=not self.way.sparse)
+        start, _ = self.prior(step.point, precise=not self.still)
         return Learned(start, n_iter, converged, step.state)
 
 
@@ -203,7 +203,12 @@ class Aim:
 
 
 def learn(
-    e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None = None, *, level: bool = False
+    e: AnyEvidence | TaskSums,
+    loss: Loss,
+    aim: Aim,
+    few: Counts | Evidence | None = None,
+    *,
+    level: bool = False,
 ) -> Learned:
     """The prior under which the rows are most likely, in that metric.
 
@@ -223,9 +228,10 @@ def learn(
         return found._replace(start=found.start._replace(effects=effects))
 
 
-def _learn(e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None, level: bool) -> Learned:
-    first = aim.first_shape(level)
-    begin = Learning(e if few is None else e.at(few), loss, first, aim.n_jobs)
+def _learn(
+    e: AnyEvidence | TaskSums, loss: Loss, aim: Aim, few: Counts | Evidence | None, level: bool
+) -> Learned:
+    begin = Learning(_begin_with(e, few), loss, aim.first_shape(level), aim.n_jobs)
     found, shape = _in_stages(begin, aim)
     if few is None:
         return found
@@ -235,10 +241,24 @@ def _learn(e: AnyEvidence, loss: Loss, aim: Aim, few: Counts | None, level: bool
     start, enough = found.start, max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
     if learning.still:  # where the rows of all tasks have them; most columns are of few tasks
         start, enough = start._replace(effects=learning.first_effects), aim.tol
-    moments = first_moments(e, start, loss)
+    moments = learning.tasks.first_moments(start, loss)
     learning.go_on(found._replace(start=start, moments=moments), shape)
     more = learning.climb(enough, max(aim.max_iter - found.n_iter, 1))
     return more._replace(n_iter=found.n_iter + more.n_iter)
+
+
+def _begin_with(e: AnyEvidence | TaskSums, few: Counts | Evidence | None) -> AnyEvidence | TaskSums:
+    """The few tasks to begin with; all, if none are named."""
+    if few is None or isinstance(few, Evidence):
+        return e if few is None else few
+    if isinstance(e, Evidence | SparseEvidence):
+        return e.at(few)
+    raise TypeError("few: expected what they have shown, because the tasks are elsewhere")
+
+
+def as_sums(e: AnyEvidence | TaskSums, n_jobs: int) -> TaskSums:
+    """Tasks of which sums can be asked; evidence in this process is passed over by threads."""
+    return LocalSums(e, n_jobs) if isinstance(e, Evidence | SparseEvidence) else e
 
 
 def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
@@ -271,22 +291,21 @@ def _share(shape: type[Diagonal | Full], k: int, T: int) -> float:
     return (2.0 if shape is Full else 0.25) * k * (1.0 + k / T) / T
 
 
-def first_guess(e: AnyEvidence, loss: Loss) -> tuple[Matrix, float, float, float]:
+def first_guess(tasks: TaskSums, loss: Loss) -> tuple[Matrix, float, float, float]:
     """Starts from all rows pooled; half of what they leave goes to the tasks, half to the noise.
 
     Gives the starts, the variance of every weight, the noise, and the least noise there may be.
     """
-    N, effects = e.n_rows, np.zeros((e.width, e.side.shape[1]))
-    if isinstance(e, SparseEvidence):
-        return _sparse_guess(e, loss)
+    size = tasks.size
+    N, effects = size.n_rows, np.zeros((size.width, len(size.side)))
     if loss.binary:  # as the logistic loss is at margin 0: omega 1/4 and tau 2 y
-        effects[:, 0], _, _ = e.pooled(2.0)
-        return effects, 1.0 / e.norm, 1.0, 1.0
-    effects[:, 0], squares, unexplained = e.pooled(1.0)
+        effects[:, 0], _, _ = tasks.pooled(2.0)
+        return effects, 1.0 / size.norm, 1.0, 1.0
+    effects[:, 0], squares, unexplained = tasks.pooled(1.0)
     square = squares / N or 1.0  # labels that are all 0 have no unit
     left = max(unexplained / N, LEAST_NOISE * square)
     least = _noise_of(loss, LEAST_NOISE * square)
-    return effects, 0.5 * left / e.norm, _noise_of(loss, 0.5 * left), least
+    return effects, 0.5 * left / size.norm, _noise_of(loss, 0.5 * left), least
 
 
 def _sparse_guess(e: SparseEvidence, loss: Loss) -> tuple[Matrix, float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,37 @@ Arrays = dict[str, NDArray[Any]]  # of any kind: numbers by name, as they are sa
 
 FIRST = 32  # rows whose middle is where all are seen from
 PENDING = 1 << 16  # rows that wait at the least before all are looked through
+
+
+class RowMoments(NamedTuple):
+    """Sums over rows, by which their units are chosen.
+
+    Attributes
+    ----------
+    total, labels : how many rows there are, and the sum of their labels
+    first, square : sums of columns and of their squares, the column of ones last if it is there
+    seen : whether a column has anything but 0
+    """
+
+    total: float
+    labels: float
+    first: Vector
+    square: Vector
+    seen: NDArray[np.bool_]
+
+    def units(self, view: Columns, *, binary: bool) -> Columns:
+        """Mean and mean square of the columns, of rows in the units `view`, which has scale 1."""
+        total, labels, first, square, seen = self
+        for column in np.flatnonzero(seen & (square < LEAST_SQUARE * total)):
+            refuse_tiny(int(column))
+        d = view.centre.size
+        if not view.intercept:
+            return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
+        mean = first[:d] / first[d]
+        level = 0.0 if binary else labels / first[d] + view.level
+        variance = square[:d] / first[d] - mean**2
+        variance[variance < 1e-14 * square[:d] / first[d]] = 0.0  # the rounding of one value
+        return Columns.from_moments(view.centre + mean, variance, level, intercept=True)
 
 
 class Kept:
@@ -167,7 +198,7 @@ class Kept:
 
     def _units(self, numbers: Counts) -> Columns:
         """Mean and mean square of the columns, over what these entities have shown."""
-        lines, d = self._line[numbers], self.n_features
+        lines = self._line[numbers]
         A, c, _, n = (part[lines[lines >= 0]] for part in self._sums.parts)
         i, labels, total = np.arange(self._sums.k), c[:, -1].sum(), n.sum()
         square, first = A[:, i * (i + 3) // 2].sum(axis=0), A[:, -self._sums.k :].sum(axis=0)
@@ -180,16 +211,8 @@ class Kept:
             square += rows.weight @ np.square(X, out=X)
             labels += rows.weight @ self._view.labels(rows.y)
             total += rows.weight.sum()
-        for column in np.flatnonzero(seen & (square < LEAST_SQUARE * total)):
-            refuse_tiny(int(column))
-        if not self.fit_intercept:
-            return Columns.from_moments(np.zeros(d), square / total, 0.0, intercept=False)
-        mean, level = first[:d] / first[d], 0.0  # the last column is that of ones
-        if not self.loss.binary:
-            level = float(labels) / first[d] + self._view.level
-        variance = square[:d] / first[d] - mean**2
-        variance[variance < 1e-14 * square[:d] / first[d]] = 0.0  # the rounding of one value
-        return Columns.from_moments(self._view.centre + mean, variance, level, intercept=True)
+        moments = RowMoments(total, float(labels), first, square, np.asarray(seen))
+        return moments.units(self._view, binary=self.loss.binary)
 
     def _evidence(self, numbers: Counts, columns: Columns) -> tuple[Evidence, Counts]:
         """What these entities have shown, in these units; and which rows of the log it has."""

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from headstart._core.answers import quietly
-from headstart._core.checks import (
-    FloatArray,
-    check_choice,
-    check_count,
-    check_flag,
-    check_jobs,
-    check_number,
-    warn_user,
-)
-from headstart.inner.posterior.gather import any_evidence
-from headstart.inner.posterior.sparse_evidence import SparseEvidence
-from headstart.inner.start import Start
+from headstart._core.checks import check_flag, warn_user
 from headstart.losses import Loss, get_loss
-from headstart.meta.prior.em import Aim, learn
-from headstart.meta.prior.posterior import row_weights
+from headstart.meta.prior.dataset import Reading
+from headstart.meta.prior.from_dataset import dataset_prior
+from headstart.meta.prior.goal import MAX_ITER, MAX_TASKS, TOLERANCE, Goal, learn_from
 from headstart.meta.prior.prior import Prior
-from headstart.meta.prior.sample import MANY_TASKS, Shown, sampled
+from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.summaries import Summaries
-from headstart.meta.prior.units import METRICS, check_side
-from headstart.tasks import Tasks, TaskSet, TaskStream, as_task_set
-from headstart.tasks.columns import Columns, units_of
-from headstart.tasks.ids import Column, hash_ids, id_array, read_ids
-
-Matrix = NDArray[np.float64]
-
-TOLERANCE, MAX_ITER, MAX_TASKS = 1e-5, 500, 65_536
-LEAST_NOISE = float(np.finfo(np.float64).tiny)  # that can be divided by
-MOST_FULL = 64  # columns up to which "auto" learns all covariances
+from headstart.parquet import ParquetRows
+from headstart.tasks import Tasks, as_task_set
 
 
 def learn_prior(
-    tasks: Tasks | TaskStream | Summaries,
+    tasks: Tasks | ParquetRows | Summaries,
     loss: str | Loss = "squared",
     metric: str = "auto",
     tol: float = TOLERANCE,
@@ -50,7 +32,7 @@ def learn_prior(
     fit_intercept: bool = False,
     shrink: float | None = None,
     max_tasks: int | None = MAX_TASKS,
-    side: ArrayLike | None = None,
+    side: ArrayLike | Sequence[str] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Prior:
     r"""Learn where tasks start, how far and in which directions they go, and how noisy rows are.
@@ -88,8 +70,9 @@ def learn_prior(
         :math:`2k(1+\frac kT)` for k columns and T tasks.
     max_tasks : int, optional
         Where there are more, those with the smallest hash of their id are used: the same ones
-        in any order and from any file. None for all.
-    side : array-like of shape (tasks, p), optional
+        in any order and from any file. None for all: those of a dataset stay on disk as rows or
+        in memory as sums with the squared loss, and come into memory as rows with others.
+    side : array-like of shape (tasks, p), or names of columns of a dataset, optional
         What is known of each task, beside its rows: its start is ``h + G s``.
     sample_weight : array-like of shape (rows,), optional
         How often each row of a `TaskSet` counts.
@@ -129,7 +112,7 @@ def learn_prior(
 
 
 def find_prior(
-    tasks: Tasks | TaskStream | Summaries,
+    tasks: Tasks | ParquetRows | Summaries,
     loss: str | Loss,
     metric: str,
     tol: float = TOLERANCE,
@@ -139,136 +122,46 @@ def find_prior(
     fit_intercept: bool = False,
     shrink: float | None = None,
     max_tasks: int | None = MAX_TASKS,
-    side: ArrayLike | None = None,
+    side: ArrayLike | Sequence[str] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Prior:
     """As `learn_prior`, without a word if it has not settled."""
-    rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
-    check_choice("metric", metric, ["auto", *METRICS])
-    most = None if max_tasks is None else check_count("max_tasks", max_tasks)
-    check_flag("fit_intercept", fit_intercept)
-    if shrink is not None:
-        shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
     chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
+    goal = Goal.checked(metric, tol, max_iter, n_jobs, shrink, max_tasks)
+    check_flag("fit_intercept", fit_intercept)
     chosen.check_inner("posterior")
-    if isinstance(tasks, TaskStream) and not isinstance(tasks, TaskSet | Summaries):
-        if side is not None:
-            raise ValueError(
-                "side: expected None with a dataset on disk; its tasks have an order of their own"
-            )
-        parts = (
-            (batch.X, batch.y, read_ids("ids", np.repeat(batch.ids, batch.sizes)))
-            for batch in tasks.task_sets()
-        )
-        tasks = summarised(parts, chosen, fit_intercept, most)
+    if isinstance(tasks, ParquetRows):
+        _refuse(sample_weight)
+        if not chosen.binary:
+            tasks.check_numbers()
+        reading = Reading(tasks, chosen, fit_intercept, _names(side))
+        return dataset_prior(reading, goal).prior
     if isinstance(tasks, Summaries):
         _refuse(sample_weight)
-        e, columns, units, few = tasks.evidence(most, side)
+        shown = tasks.evidence(goal.most, side)
     else:
         with quietly():
-            e, columns, units, few = task_evidence(
-                as_task_set(tasks), chosen, fit_intercept, most, side, sample_weight
+            shown = task_evidence(
+                *(as_task_set(tasks), chosen, fit_intercept, goal.most),
+                side,
+                sample_weight,
             )
-    shape = chosen_metric(metric, columns.width, sparse=isinstance(e, SparseEvidence))
-    jobs = check_jobs(n_jobs)
-    aim = Aim(shape, shrink, rate, passes, jobs)
-    try:
-        with quietly():
-            found = learn(e, chosen, aim, few, level=columns.intercept)
-    except (ArithmeticError, ValueError):  # of SciPy, NumPy and math; nothing there is refused
-        found = None
-    if found is None or not _are_numbers(found.start, columns):
-        raise ValueError(
-            "tasks: the numbers are too large or too small to learn from; use other units, or "
-            "weights nearer to 1"
+    return learn_from(shown, chosen, goal)
+
+
+def _names(side: ArrayLike | Sequence[str] | None) -> tuple[str, ...]:
+    """Columns of a dataset that describe the entity."""
+    if side is None:
+        return ()
+    names = tuple(side) if isinstance(side, list | tuple) else (side,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            "side: expected names of columns with a dataset on disk; its tasks have an order of "
+            "their own"
         )
-    start = _from_side_units(found.start, units)
-    return Prior.learned(start, columns, chosen, shape, found.n_iter, found.converged)
-
-
-def _are_numbers(start: Start, columns: Columns) -> bool:
-    """Whether all of a prior and its units is finite, and the noise can be divided by."""
-    parts = (*start, columns.centre, columns.scale, columns.level)
-    return start.noise >= LEAST_NOISE and all(np.isfinite(part).all() for part in parts)
-
-
-def chosen_metric(metric: str, width: int, *, sparse: bool = False) -> str:
-    """The metric that ``"auto"`` stands for, or the metric itself."""
-    if sparse and metric == "full":
-        raise ValueError(
-            "metric: expected 'diagonal' or 'isotropic' with sparse rows, found 'full'; a "
-            "covariance of all columns is not sparse"
-        )
-    if metric != "auto":
-        return metric
-    return "full" if width <= MOST_FULL and not sparse else "diagonal"
-
-
-def task_evidence(
-    tasks: TaskSet,
-    loss: Loss,
-    intercept: bool = False,
-    most: int | None = None,
-    side: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> Shown:
-    """What a task set shows."""
-    loss.check_labels(tasks.y, tasks.place)
-    weight = row_weights(sample_weight, len(tasks.y))
-    if not weight.any():
-        raise ValueError("sample_weight: expected a number > 0, found none")
-    known = None if side is None else check_side(side, len(tasks))
-    chosen, few = np.arange(len(tasks)), None
-    if len(tasks) > min(MANY_TASKS, most or MANY_TASKS):
-        chosen, few = sampled(chosen, hash_ids(tasks.ids), most)
-    if len(chosen) < len(tasks):
-        weight = weight[np.repeat(np.isin(np.arange(len(tasks)), chosen), tasks.sizes)]
-        tasks, known = tasks.subset(chosen), None if known is None else known[chosen]
-    X, y, offsets = tasks.inputs, tasks.y, tasks.offsets
-    if not weight.all():
-        used = weight > 0.0
-        counts = np.add.reduceat(used, offsets[:-1])
-        X, y, weight = X[used], y[used], weight[used]
-        offsets = np.append(0, np.cumsum(counts))
-    units = None
-    if known is not None:
-        units = Columns.of(known, np.zeros(len(known)), intercept=True)
-        known = units.rows(known)[:, :-1]
-    columns = units_of(X, y, intercept=intercept, margin=loss.binary, weight=weight)
-    return Shown(any_evidence(X, y, offsets, columns, loss, known, weight), columns, units, few)
-
-
-def summarised(
-    parts: Iterable[tuple[FloatArray, FloatArray, Column]],
-    loss: Loss,
-    intercept: bool,
-    most: int | None,
-) -> Summaries:
-    """What rows with ids show that come part by part, of the entities with the smallest hashes."""
-    found, bound = Summaries(loss, fit_intercept=intercept), np.uint64(2**64 - 1)
-    for X, y, column in parts:
-        numbers = found.number(column, len(y)) if bound == 2**64 - 1 else None
-        if numbers is None:
-            hashes = np.append(hash_ids(id_array("ids", column.values)), np.uint64(0))
-            used = column.by_row((hashes <= bound)[column.codes]).astype(np.bool_)
-            X, y = X[used], y[used]
-            numbers = found.number(column.at(used), len(y))
-        found.take(X, y, numbers, None)
-        if most is not None and len(found) > 2 * most:
-            bound = found.sample(most)
-    return found
+    return cast(tuple[str, ...], names)
 
 
 def _refuse(sample_weight: ArrayLike | None) -> None:
     if sample_weight is not None:
         raise ValueError("sample_weight: expected None with Summaries or a dataset; add takes it")
-
-
-def _from_side_units(start: Start, units: Columns | None) -> Start:
-    """Starts by what is known of tasks in the units in which it came."""
-    if units is None:
-        return start
-    effects = start.effects.copy()
-    effects[:, 1:] /= units.scale
-    effects[:, 0] -= effects[:, 1:] @ units.centre
-    return start._replace(effects=effects)

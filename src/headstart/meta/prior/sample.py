@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart.inner.posterior.evidence import Evidence
 from headstart.inner.posterior.passes import AnyEvidence
+from headstart.meta.prior.task_sums import TaskSums
 from headstart.tasks.columns import Columns
 
 Counts = NDArray[np.int64]
@@ -23,13 +25,14 @@ class Shown(NamedTuple):
     e : what tasks have shown, in standard units
     columns : these units
     side_units : and those of what is known of tasks, if anything is
-    few : the tasks to begin with, if there are many
+    few : the tasks to begin with, if there are many; or what they have shown, where tasks are
+        elsewhere
     """
 
-    e: AnyEvidence
+    e: AnyEvidence | TaskSums
     columns: Columns
     side_units: Columns | None
-    few: Counts | None
+    few: Counts | Evidence | None
 
 
 def sampled(

@@ -25,7 +25,8 @@ from headstart.inner.posterior import packed
 from headstart.inner.posterior.follow import follow_rows
 from headstart.inner.start import Start
 from headstart.losses import Form, Loss, get_loss
-from headstart.meta.prior.learn import chosen_metric, learn_prior
+from headstart.meta.prior.goal import chosen_metric
+from headstart.meta.prior.learn import learn_prior
 from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.units import METRICS
 from headstart.tasks import Tasks, TaskSet, as_task_set

@@ -266,20 +266,30 @@ class Summaries(Named):
             )
 
     @alone
-    def evidence(self, most: int | None = None, side: ArrayLike | None = None) -> Shown:
-        """What entities have shown, in units taken from all they have shown."""
+    def evidence(
+        self, most: int | None = None, side: ArrayLike | None = None, *, hashed: bool = False
+    ) -> Shown:
+        """What entities have shown, in units taken from all they have shown.
+
+        Where ids are `hashed`, they are hashes themselves, and entities go by them.
+        """
         if len(self) == 0:
             raise ValueError("tasks: these summaries are empty; add rows first")
         self._sum_up()
         numbers = self.numbers()
         known = None if side is None else check_side(side, len(numbers))
+        if hashed:
+            by_hash = np.argsort(np.array(self.ids, np.uint64))
+            numbers, known = numbers[by_hash], None if known is None else known[by_hash]
         chosen, few = np.flatnonzero(self._has_shown(numbers)), None
         if len(chosen) > min(MANY_TASKS, most or MANY_TASKS):
-            chosen, few = sampled(chosen, self.hashes()[chosen], most)
+            hashes = np.arange(len(numbers), dtype=np.uint64) if hashed else self.hashes()
+            chosen, few = sampled(chosen, hashes[chosen], most)
         numbers, known = numbers[chosen], None if known is None else known[chosen]
         columns = self._units(numbers)
         e, _ = self._evidence(numbers, columns)
         if known is None:
             return Shown(e, columns, None, few)
         units = Columns.of(known, np.zeros(len(known)), intercept=True)
-        return Shown(e._replace(side=np.roll(units.rows(known), 1, axis=1)), columns, units, few)
+        e = e._replace(side=np.roll(units.rows(known), 1, axis=1))
+        return Shown(e, columns, units, few)

@@ -73,12 +73,12 @@ class Sums:
         """
         table = self._table[which]
         A, c, q, n = (np.ascontiguousarray(part) for part in self._columns(table))
-        _move(A, c, q, factor, shift, level)
+        move(A, c, q, factor, shift, level)
         return A, c, q, n
 
 
 @kernel
-def _move(A: Matrix, c: Matrix, q: Vector, factor: Vector, shift: Vector, level: float) -> None:
+def move(A: Matrix, c: Matrix, q: Vector, factor: Vector, shift: Vector, level: float) -> None:
     r"""``A' = F A F^T`` with ``F x = factor x + shift``, and the others likewise, in place.
 
     With :math:`a = \sum\omega x` from the column of ones, entry (j, m) is

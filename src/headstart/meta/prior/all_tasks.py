@@ -1,0 +1,296 @@
+"""All tasks of a dataset, which stay where their rows are: only sums of d² numbers travel.
+
+Each partition has whole tasks. What they have shown is read once, in units of their own; when the
+units of all rows are known it is turned into these, in place. For the squared loss alone: other
+losses keep their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headstart._core.checks import FloatArray, Vector
+from headstart._core.jit import kernel
+from headstart.inner.posterior.evidence import (
+    Evidence,
+    add_row,
+    packed,
+    packed_size,
+    solve_pooled,
+    unpacked,
+)
+from headstart.inner.posterior.passes import Plan, Totals, plan, take_pass
+from headstart.inner.posterior.state import Moments
+from headstart.inner.start import Start
+from headstart.losses import Loss
+from headstart.meta.prior.dataset import Reading, refuse_other_side
+from headstart.meta.prior.kept import FIRST, RowMoments, between
+from headstart.meta.prior.sums import move
+from headstart.meta.prior.task_sums import Size
+from headstart.parquet import Block, Partition, read_partition
+from headstart.parquet.draw import side_columns
+from headstart.parquet.engine import Engine, Held, Parts
+from headstart.tasks.columns import Columns
+
+Matrix = NDArray[np.float64]
+
+NOTHING = Moments(np.empty(0), np.empty(0), np.empty(0), 1.0)
+
+
+class Units(NamedTuple):
+    """The units of rows, and of what is known of tasks."""
+
+    columns: Columns
+    side: Columns
+
+
+class PartEvidence:
+    """What the tasks of a partition have shown, in the units that were last asked for."""
+
+    def __init__(self, e: Evidence, units: Units) -> None:
+        self._e, self._units = e, units
+        self.way: Plan = plan(e)
+        self._lock = Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of it."""
+        return sum(part.nbytes for part in self._e)
+
+    def seen_in(self, units: Units) -> Evidence:
+        """What they have shown, in these units."""
+        with self._lock:
+            now = self._units
+            if not (_same(now.columns, units.columns) and _same(now.side, units.side)):
+                self._turn(now, units)
+            self._units = units
+            return self._e
+
+    def _turn(self, now: Units, then: Units) -> None:
+        """Turn everything from the units that it has now into others."""
+        e, (factor, shift, level) = self._e, between(now.columns, then.columns)
+        np.multiply(e.X, factor, out=e.X)
+        np.add(e.X, shift, out=e.X)
+        np.subtract(e.y, level, out=e.y)
+        move(e.A, e.c, e.q, factor, shift, level)
+        known = e.side[:, 1:]
+        known *= now.side.scale / then.side.scale
+        known += (now.side.centre - then.side.centre) / then.side.scale
+
+
+def _same(one: Columns, other: Columns) -> bool:
+    return (
+        one.level == other.level
+        and np.array_equal(one.centre, other.centre)
+        and np.array_equal(one.scale, other.scale)
+    )
+
+
+@kernel
+def _sum_tasks(
+    X: FloatArray,
+    y: FloatArray,
+    offsets: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    view: tuple[Vector, float],
+    A: Matrix,
+    c: Matrix,
+    q: Vector,
+    n: Vector,
+) -> None:
+    """Sums over the rows of tasks that have a slot, as `sum_rows`; no copy of rows is made."""
+    centre, level = view
+    d, k = X.shape[1], c.shape[1]
+    row = np.ones((1, k))
+    for t in range(len(slot)):
+        line = slot[t]
+        if line < 0:
+            continue
+        for i in range(offsets[t], offsets[t + 1]):
+            for j in range(d):
+                row[0, j] = X[i, j] - centre[j]
+            label = y[i] - level
+            add_row(1.0, row, 0, A, line)
+            for j in range(k):
+                c[line, j] += label * row[0, j]
+            q[line] += label * label
+        n[line] = offsets[t + 1] - offsets[t]
+
+
+class LoadEvidence(NamedTuple):
+    """How partitions are loaded: in the units of the first rows."""
+
+    reading: Reading
+    units: Units
+
+    def load(self, partition: Partition) -> PartEvidence:
+        """What the tasks of a partition have shown."""
+        rows, found = self.reading.rows, []
+        for block, table in read_partition(rows, partition, self.reading.side):
+            if block.missing.any():
+                rows.refuse_nameless()
+            rows.refuse_unlabelled(block)
+            labels = self.reading.labels(block.y, block.X.dtype)
+            offsets = np.append(block.starts, len(labels)).astype(np.int64)
+            known = self._known(block, table) if self.reading.side else None
+            found.append(self._shown(block.X, labels, offsets, known))
+        return PartEvidence(_together(found), self.units)
+
+    def _shown(
+        self, X: FloatArray, y: FloatArray, offsets: NDArray[np.int64], known: Matrix | None
+    ) -> Evidence:
+        view, sizes = self.units.columns, np.diff(offsets)
+        summed = sizes >= view.width / 2
+        slot = np.where(summed, np.cumsum(summed) - 1, -1)
+        S, k = int(summed.sum()), view.width
+        sums = np.zeros((S, packed_size(k))), np.zeros((S, k)), np.zeros(S), np.zeros(S)
+        _sum_tasks(X, y, offsets, slot, (view.centre, view.level), *sums)
+        kept = np.repeat(~summed, sizes)
+        starts = np.append(0, np.cumsum(np.where(summed, 0, sizes)))
+        side = np.ones((len(sizes), 1 if known is None else 1 + known.shape[1]))
+        side[:, 1:] = 0.0 if known is None else known
+        left, labels = view.rows(X[kept]), view.labels(y[kept])
+        return Evidence(left, labels, np.ones(len(labels)), starts, slot, *sums, side)
+
+    def _known(self, block: Block, table: Any) -> Matrix:
+        side = side_columns(self.reading.rows, table, self.reading.side)
+        first = side[block.starts]
+        differs = np.argwhere(side != np.repeat(first, block.sizes, axis=0))
+        if len(differs):
+            row, j = differs[0]
+            run = int(np.searchsorted(block.starts, row, side="right")) - 1
+            refuse_other_side(self.reading, int(j), first[run, j], side[row, j])
+        return np.asarray(first - self.units.side.centre)
+
+
+def _together(parts: Sequence[Evidence]) -> Evidence:
+    """Tasks of several blocks as one."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = np.cumsum([0, *(len(e.y) for e in parts)])
+    lines = np.cumsum([0, *(len(e.n) for e in parts)])
+    offsets = [e.offsets[:-1] + first for e, first in zip(parts, rows, strict=False)]
+    slots = [
+        np.where(e.slot >= 0, e.slot + first, -1) for e, first in zip(parts, lines, strict=False)
+    ]
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(e, name) for e in parts])
+
+    names = ("X", "y", "weight", "A", "c", "q", "n", "side")
+    return Evidence(
+        offsets=np.append(np.concatenate(offsets), rows[-1]),
+        slot=np.concatenate(slots),
+        **{name: joined(name) for name in names},
+    )
+
+
+def _count(part: PartEvidence, _: int, units: Units) -> Vector:
+    """Sums that say how much there is of the tasks of a partition, and in which units."""
+    e = part.seen_in(units)
+    k, T = e.width, e.n_tasks
+    i = np.arange(k)
+    used = e.slot[e.slot >= 0]
+    A, c = e.A[used].sum(axis=0), e.c[used].sum(axis=0)
+    dense = float(sum(map(len, part.way.dense)))
+    labels = c[-1] + e.weight @ e.y
+    first, square = A[-k:] + e.weight @ e.X, A[i * (i + 3) // 2] + e.weight @ np.square(e.X)
+    seen = (e.c[used].any(axis=0) | e.X.any(axis=0)).astype(np.float64)
+    side = e.side.T @ e.side
+    return np.concatenate([[T, e.n_rows, dense, labels], first, square, seen, side.ravel()])
+
+
+def _pool(part: PartEvidence, _: int, units: Units) -> Vector:
+    """All rows of a partition pooled."""
+    A, c, square = part.seen_in(units).gram()
+    return np.concatenate([packed(A), c, [square]])
+
+
+def _pass(part: PartEvidence, _: int, units: Units, start: Start, loss: Loss) -> Vector:
+    """One pass over the tasks of a partition."""
+    totals = take_pass(part.seen_in(units), part.way, start, loss, NOTHING)
+    return np.concatenate([totals.V, totals.D, totals.F.ravel(), totals[3:]])
+
+
+class AllSums:
+    """All tasks of a dataset, of which sums can be asked; see `TaskSums`."""
+
+    def __init__(
+        self, reading: Reading, partitions: list[Partition], engine: Engine, room: int | None = None
+    ) -> None:
+        view = _first_units(reading, partitions[0])
+        load = LoadEvidence(reading, view).load
+        parts = Parts(load, partitions, _weigh, room)
+        self._held: Held = engine.hold(parts)
+        self._k = k = view.columns.width
+        found = self._held.sum(_count, view)
+        first, square, seen = found[4 : 4 + 3 * k].reshape(3, k)
+        moments = RowMoments(found[1], found[3], first, square, seen > 0.0)
+        columns = moments.units(view.columns, binary=False)
+        self.units = Units(columns, _side_units(view.side, found[4 + 3 * k :], found[0]))
+        self._size: Size | None = None
+
+    @property
+    def size(self) -> Size:
+        """How much there is of them."""
+        if self._size is None:
+            T, N, dense, *_ = found = self._held.sum(_count, self.units)
+            r = 1 + self.units.side.centre.size
+            side = found[4 + 3 * self._k :].reshape(r, r) / T
+            self._size = Size(self._k, int(T), float(N), side, float(self._k), dense > 0.0)
+        return self._size
+
+    def pooled(self, multiple: float) -> tuple[Vector, float, float]:
+        """As `Evidence.pooled`."""
+        found, cut = self._held.sum(_pool, self.units), packed_size(self._k)
+        A, c, square = unpacked(found[:cut]), found[cut:-1], float(found[-1])
+        return solve_pooled(A, c, square, multiple)
+
+    def first_moments(self, start: Start, loss: Loss) -> Moments:  # noqa: ARG002 - none are needed
+        """None, with the squared loss."""
+        return NOTHING
+
+    def take_pass(self, start: Start, loss: Loss, moments: Moments) -> Totals:  # noqa: ARG002
+        """One pass over all tasks."""
+        found = self._held.sum(_pass, self.units, start, loss)
+        k, r = start.effects.shape
+        width = k if len(start.covariance) == 0 else packed_size(k)
+        V, D, F = found[:width], found[width : 2 * width], found[2 * width : -3]
+        return Totals(V, D, F.reshape(k, r), *found[-3:].tolist())
+
+
+def _weigh(part: PartEvidence) -> int:
+    return part.nbytes
+
+
+def _first_units(reading: Reading, partition: Partition) -> Units:
+    """Where rows are seen from until all are read: the middle of the first ones."""
+    rows = reading.rows
+    block, table = next(read_partition(rows, partition, reading.side))
+    d, p = rows.n_features, len(reading.side)
+    centre, level = np.zeros(d), 0.0
+    if reading.intercept:
+        rows.refuse_unlabelled(block)
+        labels = reading.labels(block.y[:FIRST], block.X.dtype)
+        centre = np.median(block.X[:FIRST], axis=0).astype(np.float64)
+        level = float(np.median(labels))
+    first = side_columns(rows, table.slice(0, 1), reading.side)[0]
+    return Units(
+        Columns(centre, np.ones(d), level, reading.intercept),
+        Columns(first, np.ones(p), 0.0, intercept=True),
+    )
+
+
+def _side_units(view: Columns, squares: Vector, n_tasks: float) -> Columns:
+    """The units of what is known of tasks, from the sum of ``(1, s)(1, s)^T``."""
+    r = 1 + view.centre.size
+    sums = squares.reshape(r, r) / n_tasks
+    mean = sums[0, 1:]
+    variance = np.diag(sums)[1:] - mean**2
+    variance[variance < 1e-14 * np.diag(sums)[1:]] = 0.0  # the rounding of one value
+    return Columns.from_moments(view.centre + mean, variance, 0.0, intercept=True)

@@ -1,0 +1,76 @@
+"""The prior of a dataset: from a sample of its tasks, or from all of them where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from headstart._core.answers import quietly
+from headstart.inner.posterior.gather import evidence_of
+from headstart.losses import Loss
+from headstart.meta.prior.all_tasks import AllSums
+from headstart.meta.prior.dataset import Reading, Sample, draw_sample
+from headstart.meta.prior.goal import Goal, learn_from
+from headstart.meta.prior.prior import Prior
+from headstart.meta.prior.sample import MANY_TASKS, Shown
+from headstart.meta.prior.shown import task_evidence
+from headstart.meta.prior.summaries import Summaries
+from headstart.parquet import grouped_by, plan_partitions
+from headstart.parquet.engine import Engine, LocalEngine
+
+
+class DatasetPrior(NamedTuple):
+    """A prior, the tasks it was learned from, and how many rows have no id."""
+
+    prior: Prior
+    n_tasks: int
+    n_nameless: int
+
+
+def dataset_prior(
+    reading: Reading, goal: Goal, engine: Engine | None = None, folder: Path | None = None
+) -> DatasetPrior:
+    """The prior of a dataset, by threads of this process or by another engine.
+
+    Rows may lie anywhere, unless all tasks are asked for: then those of a task are put together
+    first if need be, in `folder` if there is one.
+    """
+    run = LocalEngine() if engine is None else engine
+    loss = reading.loss
+    if goal.most is None and loss.is_squared:
+        with grouped_by(run.map, reading.rows, folder, reading.side) as together:
+            whole = reading._replace(rows=together)
+            tasks = AllSums(whole, plan_partitions(together, reading.partition_rows), run)
+            shown = _all_shown(whole, tasks, run)
+            return DatasetPrior(learn_from(shown, loss, goal), tasks.size.n_tasks, 0)
+    sample = draw_sample(reading, goal.most, run)
+    with quietly():
+        shown = _sample_shown(sample, loss, reading.intercept)
+    return DatasetPrior(learn_from(shown, loss, goal), sample.n_tasks, sample.n_nameless)
+
+
+def _sample_shown(sample: Sample, loss: Loss, intercept: bool) -> Shown:
+    if isinstance(sample.shown, Summaries):
+        return sample.shown.evidence(None, sample.side, hashed=True)
+    hashes = np.asarray(sample.shown.ids, np.uint64)
+    return task_evidence(sample.shown, loss, intercept, None, sample.side, hashes=hashes)
+
+
+def _all_shown(reading: Reading, tasks: AllSums, engine: Engine) -> Shown:
+    """All tasks, and if they are many, those with the smallest hashes to begin with."""
+    columns, side_units = tasks.units
+    known = side_units if reading.side else None
+    if tasks.size.n_tasks <= MANY_TASKS:
+        return Shown(tasks, columns, known, None)
+    few = draw_sample(reading, MANY_TASKS // 4, engine)
+    side = None if few.side is None else side_units.rows(few.side)[:, :-1]
+    if isinstance(few.shown, Summaries):
+        e = few.shown.shown(few.shown.numbers(), columns)
+        if side is not None:
+            e = e._replace(side=np.column_stack([np.ones(len(side)), side]))
+    else:
+        X, y, offsets, _ = few.shown.rows()
+        e = evidence_of(X, y, offsets, columns, reading.loss, side)
+    return Shown(tasks, columns, known, e)
