@@ -43,8 +43,14 @@ def test_weights_and_predictions_are_those_of_the_model(
     assert (index.tasks, index.rows) == (60, len(frame))
     assert scattered or len(index.parts) > 2
     content = json.loads((tmp_path / "out" / "index.json").read_text())
-    assert len(content.pop("job")) == 24
-    assert content == {"tasks": 60, "rows": len(frame), "parts": [list(p) for p in index.parts]}
+    assert len(content.pop("job")) == len(content.pop("content")) == 24
+    assert content == {
+        "tasks": 60,
+        "rows": len(frame),
+        "parts": [list(p) for p in index.parts],
+        "run": index.run._asdict(),
+        "inputs": rows.stamps(),
+    }
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "index.json", "predictions", "weights",
     ]  # fmt: skip
@@ -128,7 +134,9 @@ def test_a_file_for_each_partition(tmp_path: Path) -> None:
         n_jobs=2,
         callback=lambda *n: calls.append(n),
     )
-    names = [f"part-{part.number:05d}.parquet" for part in index.parts]
+    names = [part.file for part in index.parts]
+    assert names == [f"part-{part.number:05d}-{part.key}.parquet" for part in index.parts]
+    assert index.files() == [out / "weights" / name for name in names]
     assert [part.number for part in index.parts] == list(range(len(plan_partitions(rows, 50))))
     assert sorted(p.name for p in (out / "weights").iterdir()) == names
     for part, name in zip(index.parts, names, strict=True):
@@ -173,18 +181,6 @@ def test_a_fault_leaves_no_file_and_no_note(
     assert [p.name for p in (tmp_path / "out").rglob("*") if p.is_file()] == ["job.json"]
 
 
-def test_a_job_of_other_code_does_not_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame = table()
-    model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
-    with pytest.raises(KeyboardInterrupt):
-        adapt_all(model, rows, tmp_path / "out", partition_rows=50, executor=Stopping(3))
-    monkeypatch.setattr("headstart.jobs.adapt.source_digest", lambda: "other")
-    with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
-        adapt_all(model, rows, tmp_path / "out", partition_rows=50)
-
-
 def test_a_stopped_job_resumes(tmp_path: Path) -> None:
     frame = table()
     model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
@@ -200,10 +196,10 @@ def test_a_stopped_job_resumes(tmp_path: Path) -> None:
     assert calls == np.cumsum([part.rows for part in index.parts])[3:].tolist()
     assert all(path.stat().st_mtime_ns == time for path, time in done.items())
     straight = adapt_all(model, rows, tmp_path / "straight", partition_rows=50)
-    assert straight[1:] == index[1:]
+    assert straight[1:4] == index[1:4]
     pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "straight" / "weights"))
-    with pytest.raises(ParquetError, match="holds the finished results of another job: of other"):
-        adapt_all(model, rows, out)
+    with pytest.raises(ParquetError, match="holds the finished results of another job: of another"):
+        adapt_all(model, rows, out, weights=False, predictions=True)
 
 
 def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
@@ -215,7 +211,7 @@ def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
     # a kill after the index was written leaves what only an unfinished job needs
     (out / "job.json").write_text("{}")
     (out / "done").mkdir()
-    (out / "done" / "00000.json").write_text("[]")
+    (out / "done" / "0123456789ab.json").write_text("[]")
     (out / "clustered" / "spill").mkdir(parents=True)
     assert adapt_all(model, rows, out, partition_rows=50) == index
     assert set(out.rglob("*")) == before.keys()
@@ -241,9 +237,8 @@ def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
         (out / folder).mkdir(parents=True, exist_ok=True)
         (out / folder / name).write_text("half")
     adapt_all(model, rows, out, partition_rows=50)
-    assert sorted(path.name for path in out.rglob("*")) == [
-        "index.json", "part-00000.parquet", "weights",
-    ]  # fmt: skip
+    (file,) = (path.name for path in (out / "weights").iterdir())
+    assert sorted(path.name for path in out.rglob("*")) == ["index.json", file, "weights"]
 
 
 def test_columns_to_keep_are_there_and_have_another_name(tmp_path: Path) -> None:
@@ -277,32 +272,56 @@ def test_only_the_same_job_resumes(tmp_path: Path) -> None:
     folder = write(frame, tmp_path / "in", row_group=20)
     rows, out = ParquetRows(folder, "id", "y"), tmp_path / "out"
     how: dict[str, Any] = {"partition_rows": 50, "predictions": True}
-    model = fitted(frame, reg=1.0, step=0.1)
+    model = fitted(frame)
     with pytest.raises(KeyboardInterrupt):
         adapt_all(model, rows, out, executor=Stopping(3), **how)
-    other_labels = frame.assign(y=frame["y"] + 1.0)
+    with_two = fitted(frame[["id", "a", "b", "y"]].assign(c=0.0))
+    others: list[tuple[ParquetRows, dict[str, Any]]] = [
+        (ParquetRows(write(frame, tmp_path / "other"), "id", "y"), {}),
+        (rows, {"weights": False}),
+        (rows, {"keep": ("a",)}),
+        (rows, {"std": True}),
+        (rows, {"interval": 0.9}),
+        (rows, {"covariance": True}),
+    ]
+    for data, asked in others:
+        with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
+            adapt_all(with_two, data, out, **{**how, **asked})
+    assert adapt_all(model, rows, out, **how).tasks == 60
+    for data, asked in others:
+        with pytest.raises(ParquetError, match="holds the finished results of another job"):
+            adapt_all(model, data, out, **{**how, **asked})
+
+
+def test_what_is_done_counts_for_the_same_model_code_and_data_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table()
+    folder = write(frame, tmp_path / "in", row_group=20)
+    rows = ParquetRows(folder, "id", "y")
+    model = fitted(frame, reg=1.0, step=0.1)
+    other_labels = fitted(frame.assign(y=frame["y"] + 1.0), reg=1.0, step=0.1)
     other_settings = fitted(frame, reg=1.0, step=0.1)
     stream: Any = other_settings.stream()
     stream.settings = replace(stream.settings, predictor="last")
-    file = folder / "part-000.parquet"
-    changed = ParquetRows(folder, "id", "y")
-    others: list[tuple[MetaRegressor, ParquetRows, dict[str, Any]]] = [
-        (fitted(other_labels, reg=1.0, step=0.1), rows, {}),
-        (other_settings, rows, {}),
-        (model, ParquetRows(folder, "id", "y", ["a", "c", "b"]), {}),
-        (model, rows, {"partition_rows": 40}),
-        (model, rows, {"weights": False}),
-        (model, rows, {"keep": ("a",)}),
-        (model, changed, {}),
-    ]
-    for other, data, asked in others:
-        before = file.stat()
-        if data is changed:
-            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-        with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
-            adapt_all(other, data, out, **{**how, **asked})
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert adapt_all(model, rows, out, **how).tasks == 60
+    for k, other in enumerate([model, other_labels, other_settings, "code", "data"]):
+        out = tmp_path / str(k)
+        with pytest.raises(KeyboardInterrupt):
+            adapt_all(model, rows, out, partition_rows=50, executor=Stopping(3))
+        if other == "data":
+            file = folder / "part-000.parquet"
+            os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+        with monkeypatch.context() as patch:
+            if other == "code":
+                patch.setattr("headstart.jobs.adapt.source_digest", lambda: "other")
+            using = other if isinstance(other, MetaRegressor) else model
+            index = adapt_all(using, rows, out, partition_rows=50)
+        assert index.run.kept == (3 if other is model else 0)
+        straight = adapt_all(using, rows, tmp_path / f"straight-{k}", partition_rows=50)
+        assert straight.tasks == index.tasks == 60
+        pd.testing.assert_frame_equal(
+            read(out / "weights"), read(tmp_path / f"straight-{k}" / "weights")
+        )
 
 
 def test_files_that_change_meanwhile_are_noticed(tmp_path: Path) -> None:

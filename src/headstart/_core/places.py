@@ -41,6 +41,9 @@ Result = TypeVar("Result")
 class StorageError(OSError):
     """A store that failed again and again: what was asked of it, and what it said."""
 
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
 
 class Failures:
     """What a store failed at: it is asked again after a while, and in the end that is an error."""
@@ -55,8 +58,10 @@ class Failures:
         if self.count == len(WAITS):
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise StorageError(
-                f"{self.place}: the store failed {self.count + 1} times ({reason}); what is "
-                "finished stays there, and the same call goes on when the store answers again"
+                errno.EIO,
+                f"the store failed {self.count + 1} times ({reason}); what is finished stays "
+                "there, and the same call goes on when the store answers again",
+                str(self.place),
             ) from None
         time.sleep(WAITS[self.count])
         self.count += 1
@@ -79,7 +84,7 @@ def _connected(root: str) -> tuple[Any, str]:
         found, base = fs.FileSystem.from_uri(root)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as unknown:
         try:
-            import fsspec
+            import fsspec  # type: ignore[import-untyped]
 
             opened, base = fsspec.core.url_to_fs(root)
         except (ImportError, ValueError) as error:
@@ -88,7 +93,8 @@ def _connected(root: str) -> tuple[Any, str]:
                 f"{root.split('://')[0]}://: cannot be opened ({reasons}); pip install "
                 "'headstart[cloud]', and the package that is named here if one is"
             ) from None
-        found = fs.PyFileSystem(fs.FSSpecHandler(opened))
+        handler: Any = fs.FSSpecHandler  # whose stubs miss its methods
+        found = fs.PyFileSystem(handler(opened))
     return found, base.rstrip("/")
 
 
@@ -256,6 +262,13 @@ def as_place(path: str | os.PathLike[str] | Remote) -> Place:
     return Remote(f"{scheme}://{host}{mark}{query}", path.strip("/"))
 
 
+def children(folder: Place) -> list[Place]:
+    """What is in a folder; nothing if it is not there."""
+    if isinstance(folder, Remote):
+        return list(folder.iterdir())
+    return list(folder.iterdir()) if folder.exists() else []
+
+
 def remove_folder(place: Place) -> None:
     """Take away a folder and all in it, as far as that can be done."""
     if isinstance(place, Path):
@@ -284,6 +297,7 @@ def found_files(filesystem: Any, paths: list[str]) -> dict[str, str]:
     """
     handler = getattr(filesystem, "handler", None)
     if isinstance(handler, fs.FSSpecHandler):
-        return {path: again(partial(handler.fs.ukey, path), path) for path in paths}
+        opened: Any = handler.fs
+        return {path: again(partial(opened.ukey, path), path) for path in paths}
     infos = again(lambda: filesystem.get_file_info(paths), "the files of the dataset")
     return {info.path: f"{info.size} {info.mtime_ns}" for info in infos}

@@ -1,4 +1,4 @@
-"""One version of a model: a folder of arrays, and the page of JSON that names and describes them."""
+"""One version of a model: a folder of arrays, and the page of JSON that names them."""
 
 from __future__ import annotations
 
