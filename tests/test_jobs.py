@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from datasets_on_disk import NAMES, read, table, write
+from datasets_on_disk import NAMES, Stopping, read, table, write
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
@@ -105,22 +104,6 @@ def test_classes_are_told_by_name(tmp_path: Path) -> None:
     found = read(tmp_path / "out" / "predictions")["prediction"]
     assert found.tolist() == model.predict(frame[NAMES], groups=frame["id"]).tolist()
     assert not (tmp_path / "out" / "weights").exists()
-
-
-class Stopping(Executor):
-    """Runs so many partitions and then no more, as a killed process would."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.count -= 1
-        if self.count < 0:
-            future.set_exception(KeyboardInterrupt())
-        else:
-            future.set_result(fn(*args, **kwargs))
-        return future
 
 
 def test_a_file_for_each_partition(tmp_path: Path) -> None:
@@ -357,3 +340,109 @@ def test_names_that_would_be_taken_twice(tmp_path: Path) -> None:
     rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
     with pytest.raises(ParquetError, match="the weights have a column 'rows' of their own"):
         adapt_all(model, rows, tmp_path / "out")
+
+
+def test_how_sure_predictions_are(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    model = fitted(frame)
+    asked = frame.copy()
+    asked.loc[asked["id"] == "user-0003", "y"] = np.nan  # no label at all
+    asked.loc[asked.index[-1], "id"] = None  # and nobody's row
+    rows = ParquetRows(write(asked, tmp_path / "in", [33]), "id", "y")
+    out = tmp_path / "out"
+    adapt_all(model, rows, out, predictions=True, std=True, interval=0.8, covariance=True)
+    found = read(out / "predictions")
+    assert list(found.columns) == ["id", "prediction", "std", "low", "high"]
+    np.testing.assert_allclose(found["high"] - found["low"], 2 * 1.2815515655 * found["std"])
+    weights = read(out / "weights").set_index("id")
+    k = len(NAMES) + 1
+    for key in ("user-0003", "user-0010", None):
+        own = asked["id"].isna() if key is None else asked["id"] == key
+        labelled = own & asked["y"].notna() & asked["id"].notna()
+        shown = asked[labelled]
+        prior = model.prior_
+        known = prior.posterior(shown[NAMES], shown["y"]) if len(shown) else prior.posterior()
+        mine = found[own.to_numpy()]
+        np.testing.assert_allclose(mine["prediction"], known.predict(asked[own][NAMES]), rtol=1e-9)
+        np.testing.assert_allclose(mine["std"] ** 2, known.variance(asked[own][NAMES]), rtol=1e-9)
+        if key is not None:
+            triangle = np.asarray(weights.loc[key]["covariance"])
+            assert len(triangle) == k * (k + 1) // 2
+            np.testing.assert_allclose(
+                triangle, known.covariance[np.tril_indices(k)], rtol=1e-8, atol=1e-12
+            )
+
+
+def test_probabilities_of_classes(tmp_path: Path) -> None:
+    frame = table()
+    frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
+    model = MetaClassifier().fit(frame[NAMES], frame["y"], groups=frame["id"])
+    rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
+    adapt_all(model, rows, tmp_path / "out", weights=False, predictions=True, std=True)
+    found = read(tmp_path / "out" / "predictions")
+    expected = model.predict_proba(frame[NAMES], groups=frame["id"])
+    np.testing.assert_allclose(found["probability of no"], expected[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(found["probability of yes"], expected[:, 1], rtol=1e-6)
+    other = MetaClassifier(loss="hinge").fit(frame[NAMES], frame["y"], groups=frame["id"])
+    with pytest.raises(ValueError, match="std: of classes the logistic loss alone"):
+        adapt_all(other, rows, tmp_path / "other", predictions=True, std=True)
+
+
+def test_only_a_prior_says_how_sure_it_is(tmp_path: Path) -> None:
+    frame = table(12)
+    model = fitted(frame, reg=1.0, step=0.1)
+    rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
+    for asked in ({"covariance": True}, {"predictions": True, "std": True}):
+        with pytest.raises(ValueError, match=r"(covariance|std): needs a prior"):
+            adapt_all(model, rows, tmp_path / "out", **asked)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="interval: expected"):
+        adapt_all(fitted(frame), rows, tmp_path / "out", predictions=True, interval=1.5)
+    assert not (tmp_path / "out").exists()
+
+
+def test_entities_start_from_their_description(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    rng = np.random.default_rng(0)
+    described = pd.Series(rng.normal(size=60), index=sorted(set(frame["id"])))
+    frame["age"] = described[frame["id"]].to_numpy()
+    frame["y"] += 2.0 * frame["age"]
+    model = MetaRegressor(side=["age"]).fit(frame[[*NAMES, "age"]], frame["y"], groups=frame["id"])
+    asked = frame.copy()
+    asked.loc[asked["id"] == "user-0003", "y"] = np.nan
+    rows = ParquetRows(write(asked, tmp_path / "in", [33], row_group=20), "id", "y")
+    adapt_all(model, rows, tmp_path / "out", predictions=True, std=True, partition_rows=50)
+    weights = read(tmp_path / "out" / "weights").set_index("id")
+    shown = asked[asked["id"] == "user-0010"]
+    task = model.adapt(shown[[*NAMES, "age"]], shown["y"])
+    np.testing.assert_allclose(weights.loc["user-0010"][NAMES].to_numpy(float), task.coef_, 1e-9)
+    start = model.prior_.start([described["user-0003"]])
+    np.testing.assert_allclose(weights.loc["user-0003"][NAMES].to_numpy(float), start[:-1], 1e-9)
+    wrong = asked.copy()
+    wrong.loc[3, "age"] += 1.0
+    for values, message in (
+        (wrong, "column 'age': expected one value for each entity"),
+        (asked.assign(age=np.nan), "column 'age': expected a number in every row"),
+        (asked.assign(age="old"), "column 'age': expected numbers that describe entities"),
+        (asked.drop(columns="age"), "side: there is no column 'age'"),
+    ):
+        folder = write(values, tmp_path / message[:20].replace("'", ""))
+        with pytest.raises(ParquetError, match=message):
+            adapt_all(model, ParquetRows(folder, "id", "y", NAMES), tmp_path / "wrong")
+        for file in folder.iterdir():
+            file.unlink()
+
+
+def test_features_are_those_of_the_model_by_name(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    frame["more"] = 1.0
+    model = fitted(frame)
+    folder = write(frame, tmp_path / "in")
+    for k, features in enumerate([None, ["c", "a", "b"]]):
+        adapt_all(model, ParquetRows(folder, "id", "y", features), tmp_path / str(k))
+        found = read(tmp_path / str(k) / "weights").set_index("id")
+        assert list(found.columns) == [*NAMES, "intercept", "rows"]
+        np.testing.assert_allclose(
+            found.loc["user-0010"][NAMES].to_numpy(float), model.weights_of("user-0010"), 1e-12
+        )
+    with pytest.raises(ParquetError, match="there is no feature 'b', which the model was fitted"):
+        adapt_all(model, ParquetRows(folder, "id", "y", ["a", "c"]), tmp_path / "other")

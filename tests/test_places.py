@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from datasets_on_disk import NAMES, table, write
+from datasets_on_disk import NAMES, Stopping, table, write
 from object_stores import BUCKET, S3Server, remote, s3_server, upload
+from pyarrow import parquet
+from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, load_model
 from headstart._core import places
 from headstart._core.files import write_aside
-from headstart._core.places import Remote, StorageError, as_place, remove_folder
+from headstart._core.places import Remote, StorageError, as_place, children, remove_folder
+from headstart.cli import app
+from headstart.jobs import JobIndex, adapt_all, read_index
 from headstart.parquet import ParquetError, ParquetRows
 from headstart.store import StoreError
 from headstart.store import remote as remote_store
@@ -285,3 +291,161 @@ def test_a_store_that_is_broken_is_an_error_and_nothing_half(
         load_model(str(place / "model"))
     other.save(str(place / "model"))
     assert load_model(str(place / "model")).reg == 1.0
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_job_on_a_store_stops_resumes_and_runs_again(
+    scattered: bool, place: Remote, tmp_path: Path
+) -> None:
+    frame = table(kind="str")
+    model = fitted(frame)
+    shown = frame.sample(frac=1.0, random_state=0) if scattered else frame
+    folder = write(shown, tmp_path / "in", [100, 200], row_group=20)
+    upload(folder, place / "in")
+    rows = ParquetRows(str(place / "in"), "id", "y")
+    asked: Any = {"predictions": True, "std": True, "partition_rows": 50, "versions": 2}
+    out = place / "out"
+    if not scattered:
+        with pytest.raises(KeyboardInterrupt):
+            adapt_all(model, rows, str(out), executor=Stopping(3), **asked)
+        assert not (out / "index.json").exists()
+    index = adapt_all(model, rows, str(out), **asked)
+    assert scattered or index.run.kept > 0
+    assert adapt_all(model, rows, str(out), **asked) == index
+    here = adapt_all(model, ParquetRows(folder, "id", "y"), tmp_path / "out", **asked)
+    for what in ("weights", "predictions"):
+        pd.testing.assert_frame_equal(results(index, what), results(here, what))
+    assert {p.name for p in children(out)} == {"index.json", "weights", "predictions"}
+    assert {p.name for p in children(out / "weights")} == {p.file for p in index.parts}
+    (place / "in" / "part-002.parquet").put_file(
+        write(frame.iloc[200:-3], tmp_path / "new", row_group=20) / "part-000.parquet"
+    )
+    if scattered:
+        return
+    second = adapt_all(model, ParquetRows(str(place / "in"), "id", "y"), str(out), **asked)
+    assert second.run.kept > 0
+    assert [name.rpartition("/")[2] for name in second.run.changed] == ["part-002.parquet"]
+    assert second.rows == len(frame) - 3
+    pd.testing.assert_frame_equal(results(read_index(str(out), 1), "weights"), results(index))
+    with pytest.raises(ParquetError, match="holds the finished results of another job"):
+        adapt_all(model, rows, str(out))
+
+
+def results(index: JobIndex, what: str = "weights") -> pd.DataFrame:
+    tables = [parquet.read_table(pa.BufferReader(file.read_bytes())) for file in index.files(what)]
+    found: Any = pa.concat_tables(tables).to_pandas()
+    assert isinstance(found, pd.DataFrame)
+    return found
+
+
+def test_a_copy_of_scattered_rows_is_where_workers_see_it(place: Remote, tmp_path: Path) -> None:
+    frame = table(kind="str").sample(frac=1.0, random_state=0)
+    upload(write(frame, tmp_path / "in"), place / "in")
+    rows, seen = ParquetRows(str(place / "in"), "id", "y"), []
+
+    class Watching(ThreadPoolExecutor):
+        def map(self, fn: Any, *iterables: Any, **options: Any) -> Any:
+            seen.append(str(fn.__self__.rows.path))
+            return super().map(pickle.loads(pickle.dumps(fn)), *iterables, **options)
+
+    with Watching(2) as pool:
+        index = adapt_all(fitted(frame), rows, str(place / "out"), executor=pool)
+    assert seen == [str(place / "out" / "clustered" / "rows.parquet")]
+    assert index.tasks == 60
+    assert {p.name for p in children(place / "out")} == {"index.json", "weights"}
+
+
+def test_a_store_that_breaks_in_a_job_is_an_error_and_a_rerun_goes_on(
+    server: S3Server, tmp_path: Path
+) -> None:
+    place = remote(f"s3://{BUCKET}/{uuid4().hex}")
+    frame = table()
+    model = fitted(frame)
+    upload(write(frame, tmp_path / "in", [100, 200], row_group=20), place / "in")
+    rows, out = ParquetRows(str(place / "in"), "id", "y"), place / "out"
+    rows.row_groups  # noqa: B018 - so that what fails below is the job
+
+    def after(count: int) -> Any:
+        left = [count]
+
+        def fits(method: str, path: str) -> bool:
+            left[0] -= method == "PUT" and "/weights/" in path
+            return left[0] < 0
+
+        return fits
+
+    for count in (0, 2, 2):  # so many partitions are written, from where it stopped
+        before = len(children(out / "done"))
+        with server.failing(10**9, after(count)), pytest.raises(StorageError) as error:
+            adapt_all(model, rows, str(out), partition_rows=50, n_jobs=1)
+        assert str(error.value).startswith(f"{out}/weights/part-")
+        assert "the store failed 4 times" in str(error.value)
+        assert not (out / "index.json").exists()
+        assert len(children(out / "done")) == before + count
+    done = len(children(out / "done"))
+    with (
+        server.failing(10**9, lambda _, path: "/in/" in path),
+        pytest.raises(StorageError, match=r"/in/part-\d+\.parquet: the store failed 4 times"),
+    ):
+        adapt_all(model, rows, str(out), partition_rows=50, n_jobs=1)
+    with server.failing(2, lambda method, _: method == "PUT"):
+        index = adapt_all(model, rows, str(out), partition_rows=50, n_jobs=1)
+    assert index.run.kept == done
+    here = adapt_all(model, ParquetRows(tmp_path / "in", "id", "y"), tmp_path / "out")
+    pd.testing.assert_frame_equal(results(index), results(here))
+
+
+def command(*arguments: Any) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+def test_commands_take_addresses(place: Remote, tmp_path: Path) -> None:
+    frame = table(kind="str")
+    upload(write(frame, tmp_path / "in", [100], row_group=50), place / "in")
+    parquet.write_table(pa.Table.from_pandas(frame), tmp_path / "one.parquet")
+    (place / "one.parquet").put_file(tmp_path / "one.parquet")
+    asked = ["--group", "id", "--target", "y"]
+    for data, model in (("in", "m"), ("one.parquet", "n")):
+        told = ["fit", place / data, *asked, "--out", place / model]
+        assert command(*told)[0] == 0
+        code, said = command(*told)
+        assert code == 2
+        assert f"{place / model} exists; give another folder" in said
+        assert command(*told, "--force")[0] == 0
+        code, said = command("info", place / model)
+        assert code == 0
+        assert "shared effect" in said
+    out = place / "out"
+    told = ["predict", place / "m", place / "in", "--target", "y", "--out", out]
+    code, said = command(*told, "--interval", 0.8, "--keep", "a")
+    assert code == 0
+    assert f"{len(frame)} predictions of 60 tasks: {out}" in said
+    assert list(results(read_index(out), "predictions").columns) == [
+        "id", "a", "prediction", "low", "high",
+    ]  # fmt: skip
+    code, said = command("info", out)
+    assert code == 0
+    assert "run 1, 20" in said
+    assert f"60 tasks of {len(frame)} rows" in said
+    assert "2 files new" in said
+    told = ["predict", place / "n", place / "one.parquet", "--out", place / "p.csv"]
+    assert command(*told)[0] == 0
+    (place / "p.csv").fetch(tmp_path / "p.csv")
+    assert len(pd.read_csv(tmp_path / "p.csv")) == len(frame)
+    assert (
+        command("adapt", place / "m", place / "in", "--target", "y", "--out", place / "w")[0] == 0
+    )
+    code, said = command("predict", place / "m", place / "none.csv", "--out", place / "p.csv")
+    assert code == 2
+    assert "none.csv: there is no such file" in said
+
+
+def test_a_command_says_that_a_store_is_broken(server: S3Server) -> None:
+    place = remote(f"s3://{BUCKET}/{uuid4().hex}")
+    with server.failing():
+        code, said = command("info", place / "model")
+    assert code == 2
+    assert f"{place}/model/index.json: the store failed 4 times" in said
+    assert "Traceback" not in said

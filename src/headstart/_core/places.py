@@ -290,8 +290,8 @@ def near(folder: Place, names: list[str]) -> Iterator[Path]:
         yield copy
 
 
-def found_files(filesystem: Any, paths: list[str]) -> dict[str, str]:
-    """Texts by file that change when the file does: its length, and when it was written.
+def found_files(filesystem: Any, paths: list[str], place: object) -> dict[str, str]:
+    """Texts by file of a place that change when the file does: length, and time of writing.
 
     Of most stores fsspec tells Arrow no times, and has a text of its own.
     """
@@ -299,5 +299,5 @@ def found_files(filesystem: Any, paths: list[str]) -> dict[str, str]:
     if isinstance(handler, fs.FSSpecHandler):
         opened: Any = handler.fs
         return {path: again(partial(opened.ukey, path), path) for path in paths}
-    infos = again(lambda: filesystem.get_file_info(paths), "the files of the dataset")
+    infos = again(lambda: filesystem.get_file_info(paths), place)
     return {info.path: f"{info.size} {info.mtime_ns}" for info in infos}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from headstart._core.places import Place, as_place, children, remove_folder
 from headstart.cli.bases import named_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import AnyMeta, Source, workers_at
@@ -23,6 +23,7 @@ from headstart.cli.options import (
     Data,
     Features,
     Group,
+    ModelOut,
     Scheduler,
     Side,
     Target,
@@ -40,7 +41,7 @@ def fit(
     data: Data,
     group: Group,
     target: Target,
-    out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    out: ModelOut,
     features: Features = None,
     side: Side = None,
     categorical: Categorical = None,
@@ -65,7 +66,7 @@ def fit(
     """
     source = Source(data, batch_rows, scheduler)
     with mistakes(data):
-        if _is_taken(out) and not force:
+        if _is_taken(as_place(out)) and not force:
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         described = split_names(side)
         if source.in_batches:
@@ -97,9 +98,9 @@ def fit(
     print_line(f"model: {out}")
 
 
-def _is_taken(out: Path) -> bool:
+def _is_taken(out: Place) -> bool:
     """Whether there is something that fit must not replace; what a killed fit left may go."""
-    inside = out.iterdir() if out.is_dir() else [out] if out.exists() else []
+    inside = children(out) if out.is_dir() else [out] if out.exists() else []
     return any(not path.name.startswith((".", "arrays-")) for path in inside)
 
 
@@ -116,7 +117,7 @@ def _kind(
 
 
 def _fit_in_batches(
-    model: AnyMeta, rows: ParquetRows, scheduler: str | None, batch_size: int, out: Path
+    model: AnyMeta, rows: ParquetRows, scheduler: str | None, batch_size: int, out: str
 ) -> AnyMeta:
     """Learn the start, task by task here or in rounds on a workers."""
     with progress_bar(error_console()) as bar, workers_at(scheduler) as workers:
@@ -126,7 +127,8 @@ def _fit_in_batches(
             return model.fit(watched)
         job = bar.add_task("learning in rounds", total=None, unit="tasks")
         # Finished rounds stay there until all are, so that the same command resumes from them.
-        rounds = out.with_name(f".{out.name}.rounds")
+        place = as_place(out)
+        rounds = place.with_name(f".{place.name}.rounds") if isinstance(place, Path) else None
         fitted: AnyMeta = fit_rounds(
             model,
             rows,
@@ -135,5 +137,6 @@ def _fit_in_batches(
             folder=rounds,
             callback=lambda done, total: bar.update(job, completed=done, total=total),
         )
-    shutil.rmtree(rounds, ignore_errors=True)
+    if rounds is not None:
+        remove_folder(rounds)
     return fitted

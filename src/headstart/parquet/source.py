@@ -141,7 +141,7 @@ class Source:
 
     def stamps(self) -> dict[str, str]:
         """A text by file that changes when the file is written again."""
-        return found_files(self.dataset.filesystem, list(self.files))
+        return found_files(self.dataset.filesystem, list(self.files), self.path)
 
     @property
     def schema(self) -> Any:
