@@ -1,8 +1,9 @@
-"""Small Parquet datasets, sorted, scattered and cut in awkward places."""
+"""Small Parquet datasets, sorted, scattered and cut in awkward places, and jobs that stop."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,19 @@ def read(folder: Path) -> pd.DataFrame:
     found: Any = parquet.read_table(folder).to_pandas()
     assert isinstance(found, pd.DataFrame)
     return found
+
+
+class Stopping(Executor):
+    """Runs so many partitions and then no more, as a killed process would."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.count -= 1
+        if self.count < 0:
+            future.set_exception(KeyboardInterrupt())
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from datasets_on_disk import NAMES, read, table, write
+from datasets_on_disk import NAMES, Stopping, read, table, write
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
@@ -43,8 +42,14 @@ def test_weights_and_predictions_are_those_of_the_model(
     assert (index.tasks, index.rows) == (60, len(frame))
     assert scattered or len(index.parts) > 2
     content = json.loads((tmp_path / "out" / "index.json").read_text())
-    assert len(content.pop("job")) == 24
-    assert content == {"tasks": 60, "rows": len(frame), "parts": [list(p) for p in index.parts]}
+    assert len(content.pop("job")) == len(content.pop("content")) == 24
+    assert content == {
+        "tasks": 60,
+        "rows": len(frame),
+        "parts": [list(p) for p in index.parts],
+        "run": index.run._asdict(),
+        "inputs": rows.stamps(),
+    }
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "index.json", "predictions", "weights",
     ]  # fmt: skip
@@ -101,22 +106,6 @@ def test_classes_are_told_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "weights").exists()
 
 
-class Stopping(Executor):
-    """Runs so many partitions and then no more, as a killed process would."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.count -= 1
-        if self.count < 0:
-            future.set_exception(KeyboardInterrupt())
-        else:
-            future.set_result(fn(*args, **kwargs))
-        return future
-
-
 def test_a_file_for_each_partition(tmp_path: Path) -> None:
     frame = table(kind="str")
     rows = ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
@@ -128,7 +117,9 @@ def test_a_file_for_each_partition(tmp_path: Path) -> None:
         n_jobs=2,
         callback=lambda *n: calls.append(n),
     )
-    names = [f"part-{part.number:05d}.parquet" for part in index.parts]
+    names = [part.file for part in index.parts]
+    assert names == [f"part-{part.number:05d}-{part.key}.parquet" for part in index.parts]
+    assert index.files() == [out / "weights" / name for name in names]
     assert [part.number for part in index.parts] == list(range(len(plan_partitions(rows, 50))))
     assert sorted(p.name for p in (out / "weights").iterdir()) == names
     for part, name in zip(index.parts, names, strict=True):
@@ -173,18 +164,6 @@ def test_a_fault_leaves_no_file_and_no_note(
     assert [p.name for p in (tmp_path / "out").rglob("*") if p.is_file()] == ["job.json"]
 
 
-def test_a_job_of_other_code_does_not_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    frame = table()
-    model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
-    with pytest.raises(KeyboardInterrupt):
-        adapt_all(model, rows, tmp_path / "out", partition_rows=50, executor=Stopping(3))
-    monkeypatch.setattr("headstart.jobs.adapt.source_digest", lambda: "other")
-    with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
-        adapt_all(model, rows, tmp_path / "out", partition_rows=50)
-
-
 def test_a_stopped_job_resumes(tmp_path: Path) -> None:
     frame = table()
     model, rows = fitted(frame), ParquetRows(write(frame, tmp_path / "in", row_group=20), "id", "y")
@@ -200,10 +179,10 @@ def test_a_stopped_job_resumes(tmp_path: Path) -> None:
     assert calls == np.cumsum([part.rows for part in index.parts])[3:].tolist()
     assert all(path.stat().st_mtime_ns == time for path, time in done.items())
     straight = adapt_all(model, rows, tmp_path / "straight", partition_rows=50)
-    assert straight[1:] == index[1:]
+    assert straight[1:4] == index[1:4]
     pd.testing.assert_frame_equal(read(out / "weights"), read(tmp_path / "straight" / "weights"))
-    with pytest.raises(ParquetError, match="holds the finished results of another job: of other"):
-        adapt_all(model, rows, out)
+    with pytest.raises(ParquetError, match="holds the finished results of another job: of another"):
+        adapt_all(model, rows, out, weights=False, predictions=True)
 
 
 def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
@@ -215,7 +194,7 @@ def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
     # a kill after the index was written leaves what only an unfinished job needs
     (out / "job.json").write_text("{}")
     (out / "done").mkdir()
-    (out / "done" / "00000.json").write_text("[]")
+    (out / "done" / "0123456789ab.json").write_text("[]")
     (out / "clustered" / "spill").mkdir(parents=True)
     assert adapt_all(model, rows, out, partition_rows=50) == index
     assert set(out.rglob("*")) == before.keys()
@@ -241,9 +220,8 @@ def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
         (out / folder).mkdir(parents=True, exist_ok=True)
         (out / folder / name).write_text("half")
     adapt_all(model, rows, out, partition_rows=50)
-    assert sorted(path.name for path in out.rglob("*")) == [
-        "index.json", "part-00000.parquet", "weights",
-    ]  # fmt: skip
+    (file,) = (path.name for path in (out / "weights").iterdir())
+    assert sorted(path.name for path in out.rglob("*")) == ["index.json", file, "weights"]
 
 
 def test_columns_to_keep_are_there_and_have_another_name(tmp_path: Path) -> None:
@@ -277,32 +255,56 @@ def test_only_the_same_job_resumes(tmp_path: Path) -> None:
     folder = write(frame, tmp_path / "in", row_group=20)
     rows, out = ParquetRows(folder, "id", "y"), tmp_path / "out"
     how: dict[str, Any] = {"partition_rows": 50, "predictions": True}
-    model = fitted(frame, reg=1.0, step=0.1)
+    model = fitted(frame)
     with pytest.raises(KeyboardInterrupt):
         adapt_all(model, rows, out, executor=Stopping(3), **how)
-    other_labels = frame.assign(y=frame["y"] + 1.0)
+    with_two = fitted(frame[["id", "a", "b", "y"]].assign(c=0.0))
+    others: list[tuple[ParquetRows, dict[str, Any]]] = [
+        (ParquetRows(write(frame, tmp_path / "other"), "id", "y"), {}),
+        (rows, {"weights": False}),
+        (rows, {"keep": ("a",)}),
+        (rows, {"std": True}),
+        (rows, {"interval": 0.9}),
+        (rows, {"covariance": True}),
+    ]
+    for data, asked in others:
+        with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
+            adapt_all(with_two, data, out, **{**how, **asked})
+    assert adapt_all(model, rows, out, **how).tasks == 60
+    for data, asked in others:
+        with pytest.raises(ParquetError, match="holds the finished results of another job"):
+            adapt_all(model, data, out, **{**how, **asked})
+
+
+def test_what_is_done_counts_for_the_same_model_code_and_data_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table()
+    folder = write(frame, tmp_path / "in", row_group=20)
+    rows = ParquetRows(folder, "id", "y")
+    model = fitted(frame, reg=1.0, step=0.1)
+    other_labels = fitted(frame.assign(y=frame["y"] + 1.0), reg=1.0, step=0.1)
     other_settings = fitted(frame, reg=1.0, step=0.1)
     stream: Any = other_settings.stream()
     stream.settings = replace(stream.settings, predictor="last")
-    file = folder / "part-000.parquet"
-    changed = ParquetRows(folder, "id", "y")
-    others: list[tuple[MetaRegressor, ParquetRows, dict[str, Any]]] = [
-        (fitted(other_labels, reg=1.0, step=0.1), rows, {}),
-        (other_settings, rows, {}),
-        (model, ParquetRows(folder, "id", "y", ["a", "c", "b"]), {}),
-        (model, rows, {"partition_rows": 40}),
-        (model, rows, {"weights": False}),
-        (model, rows, {"keep": ("a",)}),
-        (model, changed, {}),
-    ]
-    for other, data, asked in others:
-        before = file.stat()
-        if data is changed:
-            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-        with pytest.raises(ParquetError, match="holds the unfinished results of another job"):
-            adapt_all(other, data, out, **{**how, **asked})
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert adapt_all(model, rows, out, **how).tasks == 60
+    for k, other in enumerate([model, other_labels, other_settings, "code", "data"]):
+        out = tmp_path / str(k)
+        with pytest.raises(KeyboardInterrupt):
+            adapt_all(model, rows, out, partition_rows=50, executor=Stopping(3))
+        if other == "data":
+            file = folder / "part-000.parquet"
+            os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+        with monkeypatch.context() as patch:
+            if other == "code":
+                patch.setattr("headstart.jobs.adapt.source_digest", lambda: "other")
+            using = other if isinstance(other, MetaRegressor) else model
+            index = adapt_all(using, rows, out, partition_rows=50)
+        assert index.run.kept == (3 if other is model else 0)
+        straight = adapt_all(using, rows, tmp_path / f"straight-{k}", partition_rows=50)
+        assert straight.tasks == index.tasks == 60
+        pd.testing.assert_frame_equal(
+            read(out / "weights"), read(tmp_path / f"straight-{k}" / "weights")
+        )
 
 
 def test_files_that_change_meanwhile_are_noticed(tmp_path: Path) -> None:
@@ -338,3 +340,109 @@ def test_names_that_would_be_taken_twice(tmp_path: Path) -> None:
     rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
     with pytest.raises(ParquetError, match="the weights have a column 'rows' of their own"):
         adapt_all(model, rows, tmp_path / "out")
+
+
+def test_how_sure_predictions_are(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    model = fitted(frame)
+    asked = frame.copy()
+    asked.loc[asked["id"] == "user-0003", "y"] = np.nan  # no label at all
+    asked.loc[asked.index[-1], "id"] = None  # and nobody's row
+    rows = ParquetRows(write(asked, tmp_path / "in", [33]), "id", "y")
+    out = tmp_path / "out"
+    adapt_all(model, rows, out, predictions=True, std=True, interval=0.8, covariance=True)
+    found = read(out / "predictions")
+    assert list(found.columns) == ["id", "prediction", "std", "low", "high"]
+    np.testing.assert_allclose(found["high"] - found["low"], 2 * 1.2815515655 * found["std"])
+    weights = read(out / "weights").set_index("id")
+    k = len(NAMES) + 1
+    for key in ("user-0003", "user-0010", None):
+        own = asked["id"].isna() if key is None else asked["id"] == key
+        labelled = own & asked["y"].notna() & asked["id"].notna()
+        shown = asked[labelled]
+        prior = model.prior_
+        known = prior.posterior(shown[NAMES], shown["y"]) if len(shown) else prior.posterior()
+        mine = found[own.to_numpy()]
+        np.testing.assert_allclose(mine["prediction"], known.predict(asked[own][NAMES]), rtol=1e-9)
+        np.testing.assert_allclose(mine["std"] ** 2, known.variance(asked[own][NAMES]), rtol=1e-9)
+        if key is not None:
+            triangle = np.asarray(weights.loc[key]["covariance"])
+            assert len(triangle) == k * (k + 1) // 2
+            np.testing.assert_allclose(
+                triangle, known.covariance[np.tril_indices(k)], rtol=1e-8, atol=1e-12
+            )
+
+
+def test_probabilities_of_classes(tmp_path: Path) -> None:
+    frame = table()
+    frame["y"] = np.where(frame["y"] > 5.0, "yes", "no")
+    model = MetaClassifier().fit(frame[NAMES], frame["y"], groups=frame["id"])
+    rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
+    adapt_all(model, rows, tmp_path / "out", weights=False, predictions=True, std=True)
+    found = read(tmp_path / "out" / "predictions")
+    expected = model.predict_proba(frame[NAMES], groups=frame["id"])
+    np.testing.assert_allclose(found["probability of no"], expected[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(found["probability of yes"], expected[:, 1], rtol=1e-6)
+    other = MetaClassifier(loss="hinge").fit(frame[NAMES], frame["y"], groups=frame["id"])
+    with pytest.raises(ValueError, match="std: of classes the logistic loss alone"):
+        adapt_all(other, rows, tmp_path / "other", predictions=True, std=True)
+
+
+def test_only_a_prior_says_how_sure_it_is(tmp_path: Path) -> None:
+    frame = table(12)
+    model = fitted(frame, reg=1.0, step=0.1)
+    rows = ParquetRows(write(frame, tmp_path / "in"), "id", "y")
+    for asked in ({"covariance": True}, {"predictions": True, "std": True}):
+        with pytest.raises(ValueError, match=r"(covariance|std): needs a prior"):
+            adapt_all(model, rows, tmp_path / "out", **asked)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="interval: expected"):
+        adapt_all(fitted(frame), rows, tmp_path / "out", predictions=True, interval=1.5)
+    assert not (tmp_path / "out").exists()
+
+
+def test_entities_start_from_their_description(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    rng = np.random.default_rng(0)
+    described = pd.Series(rng.normal(size=60), index=sorted(set(frame["id"])))
+    frame["age"] = described[frame["id"]].to_numpy()
+    frame["y"] += 2.0 * frame["age"]
+    model = MetaRegressor(side=["age"]).fit(frame[[*NAMES, "age"]], frame["y"], groups=frame["id"])
+    asked = frame.copy()
+    asked.loc[asked["id"] == "user-0003", "y"] = np.nan
+    rows = ParquetRows(write(asked, tmp_path / "in", [33], row_group=20), "id", "y")
+    adapt_all(model, rows, tmp_path / "out", predictions=True, std=True, partition_rows=50)
+    weights = read(tmp_path / "out" / "weights").set_index("id")
+    shown = asked[asked["id"] == "user-0010"]
+    task = model.adapt(shown[[*NAMES, "age"]], shown["y"])
+    np.testing.assert_allclose(weights.loc["user-0010"][NAMES].to_numpy(float), task.coef_, 1e-9)
+    start = model.prior_.start([described["user-0003"]])
+    np.testing.assert_allclose(weights.loc["user-0003"][NAMES].to_numpy(float), start[:-1], 1e-9)
+    wrong = asked.copy()
+    wrong.loc[3, "age"] += 1.0
+    for values, message in (
+        (wrong, "column 'age': expected one value for each entity"),
+        (asked.assign(age=np.nan), "column 'age': expected a number in every row"),
+        (asked.assign(age="old"), "column 'age': expected numbers that describe entities"),
+        (asked.drop(columns="age"), "side: there is no column 'age'"),
+    ):
+        folder = write(values, tmp_path / message[:20].replace("'", ""))
+        with pytest.raises(ParquetError, match=message):
+            adapt_all(model, ParquetRows(folder, "id", "y", NAMES), tmp_path / "wrong")
+        for file in folder.iterdir():
+            file.unlink()
+
+
+def test_features_are_those_of_the_model_by_name(tmp_path: Path) -> None:
+    frame = table(kind="str")
+    frame["more"] = 1.0
+    model = fitted(frame)
+    folder = write(frame, tmp_path / "in")
+    for k, features in enumerate([None, ["c", "a", "b"]]):
+        adapt_all(model, ParquetRows(folder, "id", "y", features), tmp_path / str(k))
+        found = read(tmp_path / str(k) / "weights").set_index("id")
+        assert list(found.columns) == [*NAMES, "intercept", "rows"]
+        np.testing.assert_allclose(
+            found.loc["user-0010"][NAMES].to_numpy(float), model.weights_of("user-0010"), 1e-12
+        )
+    with pytest.raises(ParquetError, match="there is no feature 'b', which the model was fitted"):
+        adapt_all(model, ParquetRows(folder, "id", "y", ["a", "c"]), tmp_path / "other")

@@ -435,7 +435,7 @@ def test_temporary_folders_of_killed_processes_go_and_those_of_others_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    killed, strange = tmp_path / "headstart-sorting-killed", tmp_path / "headstart-sorting-mine"
+    killed, strange = tmp_path / "headstart-temporary-killed", tmp_path / "headstart-temporary-mine"
     (killed / "spill").mkdir(parents=True)
     (killed / "lock").touch()
     strange.mkdir()  # without a lock: it is not one of ours

@@ -32,6 +32,7 @@ from headstart.store import (
 )
 from headstart.store import folder as store_folder
 from headstart.store.arrays import write_array
+from headstart.store.version import page_checksum
 
 
 def fitted(ids: Any = None, T: int = 12, **settings: Any) -> MetaRegressor:
@@ -441,7 +442,7 @@ def forged(folder: Path, new: dict[str, Any] | None = None, **edits: Any) -> Non
     for name, value in edits.items():
         where = page["about"] if name in page["about"] else page
         where[name] = value
-    page["checksum"] = store_folder._checksum(page)
+    page["checksum"] = page_checksum(page)
     (folder / "model.json").write_text(json.dumps(page))
 
 

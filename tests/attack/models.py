@@ -26,7 +26,7 @@ from attack.watch import numbers, place, say_harm, say_try, watched
 from headstart import Huber, MetaClassifier, MetaRegressor, load_model
 from headstart.store import StoreError
 from headstart.store.arrays import write_array
-from headstart.store.folder import PAGE, _checksum
+from headstart.store.version import PAGE, page_checksum
 
 Model = MetaRegressor | MetaClassifier
 Rng = np.random.Generator
@@ -215,7 +215,7 @@ def nodes(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def signed_page(page: dict[str, Any]) -> bytes:
-    return json.dumps({**page, "checksum": _checksum(page)}).encode()
+    return json.dumps({**page, "checksum": page_checksum(page)}).encode()
 
 
 def edit_page(rng: Rng, model: Original) -> Forged:

@@ -9,18 +9,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headstart._core.leftovers import held
+from headstart._core.leftovers import held, temporary_folder
 from headstart._core.locks import take_lock
+from headstart._core.places import Place, Remote
 
 # An open that neither follows a link nor waits for the other end of a pipe.
 CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def write_aside(path: Path, write: Callable[[Path], object]) -> None:
+def write_aside(path: Place, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, then put it there in one step.
 
     It is on the disk before it has its name, so that no loss of power leaves half of it there.
+    For an object store the file is a temporary one.
     """
+    if isinstance(path, Remote):
+        with temporary_folder() as folder:
+            write(folder / path.name)
+            path.put_file(folder / path.name)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part{path.suffix}")
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from headstart._core.locks import take_lock
 
-TEMPORARY = "headstart-sorting-"  # how temporary folders begin
+TEMPORARY = "headstart-temporary-"  # how temporary folders begin
 LOCK = "lock"  # the file in a temporary folder that its process has locked
 
 

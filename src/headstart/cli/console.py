@@ -46,7 +46,7 @@ def stop(line: str, code: int) -> NoReturn:
 
 
 @contextmanager
-def mistakes(data: Path | None = None) -> Iterator[None]:
+def mistakes(data: str | None = None) -> Iterator[None]:
     """A user's mistake, or a full disk, is one line and exit code 2; warnings are a line each.
 
     What is wrong with rows as a whole is said with the name of the file, `data`.

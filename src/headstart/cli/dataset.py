@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headstart._core.checks import cores
+from headstart._core.places import as_place
 from headstart.cli.console import error_console
 from headstart.cli.progress import progress_bar
 from headstart.estimators import MetaClassifier, MetaRegressor
@@ -25,7 +25,7 @@ AnyMeta = MetaRegressor | MetaClassifier
 class Source(NamedTuple):
     """A dataset as the user named it, and how it is to be worked on."""
 
-    path: Path
+    path: str
     batch_rows: int | None
     scheduler: str | None
     jobs: int | None = None
@@ -33,7 +33,8 @@ class Source(NamedTuple):
     @property
     def in_batches(self) -> bool:
         """Whether it is read in batches instead of as one table."""
-        return self.path.is_dir() or self.batch_rows is not None or self.scheduler is not None
+        asked = self.batch_rows is not None or self.scheduler is not None
+        return asked or as_place(self.path).is_dir()
 
     def rows(self, group: str, target: str, features: list[str] | None) -> ParquetRows:
         """Its rows with the columns asked for."""
@@ -82,21 +83,16 @@ def adapt_dataset(
     model: AnyMeta,
     source: Source,
     target: str,
-    out: Path,
-    *,
-    weights: bool = True,
-    predictions: bool = False,
-    keep: tuple[str, ...] = (),
+    out: str,
+    **asked: Any,
 ) -> JobIndex:
-    """Weights or predictions of all tasks as a dataset in the folder `out`."""
+    """Weights or predictions of all tasks as a dataset in the folder `out`; see `adapt_all`."""
     rows = source.rows_for(model, target)
     with progress_bar(error_console()) as bar, workers_at(source.scheduler) as workers:
         job = bar.add_task("adapting", total=rows.n_rows, unit="rows")
         return adapt_all(
             *(model, rows, out),
-            weights=weights,
-            predictions=predictions,
-            keep=keep,
+            **asked,
             executor=workers.executor,
             n_jobs=source.jobs or cores(),
             callback=lambda done, _: bar.update(job, completed=done),

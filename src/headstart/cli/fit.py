@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from headstart._core.places import Place, as_place, children
 from headstart.cli.bases import named_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import AnyMeta, Source, workers_at
@@ -22,6 +22,7 @@ from headstart.cli.options import (
     Data,
     Features,
     Group,
+    ModelOut,
     Scheduler,
     Side,
     Target,
@@ -39,7 +40,7 @@ def fit(
     data: Data,
     group: Group,
     target: Target,
-    out: Annotated[Path, typer.Option(help="The folder to write the model to.")],
+    out: ModelOut,
     features: Features = None,
     side: Side = None,
     categorical: Categorical = None,
@@ -61,7 +62,7 @@ def fit(
     """
     source = Source(data, batch_rows, scheduler)
     with mistakes(data):
-        if _is_taken(out) and not force:
+        if _is_taken(as_place(out)) and not force:
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         described = split_names(side)
         if source.in_batches:
@@ -88,9 +89,9 @@ def fit(
     print_line(f"model: {out}")
 
 
-def _is_taken(out: Path) -> bool:
+def _is_taken(out: Place) -> bool:
     """Whether there is something that fit must not replace; what a killed fit left may go."""
-    inside = out.iterdir() if out.is_dir() else [out] if out.exists() else []
+    inside = children(out) if out.is_dir() else [out] if out.exists() else []
     return any(not path.name.startswith((".", "arrays-")) for path in inside)
 
 

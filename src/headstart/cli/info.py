@@ -1,20 +1,56 @@
-"""``headstart info``: what a model has learned."""
+"""``headstart info``: what a model has learned, or what a run of ``adapt`` wrote."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+import typer
 from rich.table import Table
 
+from headstart._core.places import as_place
 from headstart.cli.console import console, mistakes, print_line, shown
 from headstart.cli.dataset import AnyMeta
-from headstart.cli.options import ModelFolder, Trust
+from headstart.cli.options import Trust
 from headstart.estimators import load_model
+from headstart.jobs import JobIndex, read_index
+from headstart.jobs.notes import INDEX
+from headstart.store.version import PAGE
+
+SHOWN = 5  # files of a kind
 
 
-def info(model: ModelFolder, trust: Trust = False) -> None:
-    """What a model has learned."""
+def info(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A folder made by fit, or by adapt or predict of a dataset.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ],
+    trust: Trust = False,
+) -> None:
+    """What a model has learned, or what the newest run over a dataset wrote."""
     with mistakes():
-        describe(load_model(model, trusted=trust))
+        folder = as_place(model)
+        if (folder / INDEX).exists() and not (folder / PAGE).exists():
+            describe_run(read_index(folder))
+        else:
+            describe(load_model(model, trusted=trust))
+
+
+def describe_run(index: JobIndex) -> None:
+    """Print what a run wrote, how it went, and which files of the dataset were not as before."""
+    run = index.run
+    print_line(f"run {run.number}, {run.started}: {index.tasks} tasks of {index.rows} rows")
+    print_line(f"{run.adapted} partitions adapted, {run.kept} kept")
+    print_line(f"{run.seconds:.1f} s, at most {run.peak_mb:.0f} MB in this process")
+    for what in ("new", "changed", "gone"):
+        files = getattr(run, what)
+        if files:
+            more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+            print_line(f"{len(files)} files {what}: {', '.join(files[:SHOWN])}{more}")
 
 
 def describe(model: AnyMeta) -> None:

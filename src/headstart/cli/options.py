@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+# Paths are texts, because they may be addresses: headstart._core.places knows what they mean.
 Data = Annotated[
-    Path,
-    typer.Argument(help="Parquet, CSV or Arrow; or a folder of Parquet.", show_default=False),
+    str,
+    typer.Argument(
+        help="Parquet, CSV or Arrow; or a folder of Parquet. A path, or s3://..., gs://...",
+        metavar="PATH",
+        show_default=False,
+    ),
 ]
-ModelFolder = Annotated[Path, typer.Argument(help="A folder made by fit.", show_default=False)]
+ModelFolder = Annotated[
+    str, typer.Argument(help="A folder made by fit.", metavar="PATH", show_default=False)
+]
+ModelOut = Annotated[str, typer.Option(help="The folder to write the model to.", metavar="PATH")]
 Group = Annotated[str, typer.Option(help="The column that says whose row it is.")]
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 Features = Annotated[
@@ -40,7 +47,9 @@ Base = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load a model with a base: you know who saved it.")
 ]
-ResultsFile = Annotated[Path, typer.Option(help="The file, or for a dataset the folder, to write.")]
+ResultsFile = Annotated[
+    str, typer.Option(help="The file, or for a dataset the folder, to write.", metavar="PATH")
+]
 BatchRows = Annotated[
     int | None, typer.Option(min=1, help="Read Parquet in batches of so many rows.")
 ]

@@ -55,16 +55,21 @@ def predict(
         if target is not None:
             check_target(loaded, target)
         if source.in_batches:
-            if interval is not None:
-                raise TableError("--interval: needs a table that is read at once, a single file")
+            _check_interval(loaded, interval)
             if target is None:
                 raise TableError(
                     "--target: a dataset's tasks are adapted to their rows with a label before "
                     "they are predicted; name the column"
                 )
             columns = tuple(split_names(keep) or ())
+            shares = isinstance(loaded, MetaClassifier) and hasattr(loaded, "predict_proba")
             index = adapt_dataset(
-                loaded, source, target, out, weights=False, predictions=True, keep=columns
+                *(loaded, source, target, out),
+                weights=False,
+                predictions=True,
+                std=shares,
+                interval=interval,
+                keep=columns,
             )
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
@@ -79,16 +84,23 @@ def predict(
 
 def _answers(model: AnyMeta, X: pa.Table, interval: float | None) -> dict[str, ArrowColumn]:
     """Predictions by name of column, with ends of intervals or probabilities."""
+    _check_interval(model, interval)
     found: dict[str, ArrowColumn] = {PREDICTION: pa.array(model.predict(X))}
     if isinstance(model, MetaClassifier):
-        if interval is not None:
-            raise TableError("--interval: classes have probabilities, which are written anyway")
         if hasattr(model, "predict_proba"):  # other losses than the logistic give none
             columns = zip(model.classes_.tolist(), model.predict_proba(X).T, strict=True)
             found |= {f"probability of {label}": pa.array(share) for label, share in columns}
     elif interval is not None:
-        if not hasattr(model, "predict_interval"):
-            raise TableError("--interval: the model was fitted with a number for reg, without one")
         low, high = model.predict_interval(X, coverage=interval).T
         found |= {"low": pa.array(low), "high": pa.array(high)}
     return found
+
+
+def _check_interval(model: AnyMeta, interval: float | None) -> None:
+    """Raise if intervals are asked for that the model has not."""
+    if interval is None:
+        return
+    if isinstance(model, MetaClassifier):
+        raise TableError("--interval: classes have probabilities, which are written anyway")
+    if not hasattr(model, "predict_interval"):
+        raise TableError("--interval: the model was fitted with a number for reg, without one")

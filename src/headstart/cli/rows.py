@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class Columns(NamedTuple):
     categorical: str | None = None
 
 
-def read_rows(data: Path, columns: Columns) -> LabelledRows:
+def read_rows(data: str, columns: Columns) -> LabelledRows:
     """Features and what describes entities as numbers, target and ids."""
     table = read_table(data, columns.group)
     named, side = split_names(columns.features), split_names(columns.side) or []
@@ -80,7 +79,7 @@ class FittingRows(NamedTuple):
         return self.X if self.ids is None else self.X.append_column(group, self.ids)
 
 
-def read_for(model: AnyMeta, data: Path, target: str | None = None) -> FittingRows:
+def read_for(model: AnyMeta, data: str, target: str | None = None) -> FittingRows:
     """The rows of a file as a model takes them."""
     group, names = str(model.group), [str(name) for name in model.feature_names_in_]
     table = match_categories(read_table(data, group), names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from pyarrow import feather, parquet
 
 from headstart._core.files import write_aside
 from headstart._core.leftovers import clear_asides
+from headstart._core.places import Remote, StorageError, as_place, near
 from headstart.cli.csv import read_csv, write_csv
 from headstart.parquet import (
     INDEX,
@@ -68,15 +68,20 @@ class LabelledRows(NamedTuple):
     ids: ArrowColumn
 
 
-def read_table(path: Path, group: str | None = None) -> pa.Table:
+def read_table(data: str, group: str | None = None) -> pa.Table:
     """The table in a file; the column `group` of a CSV file keeps all digits of its numbers."""
+    path = as_place(data)
     if not path.exists():
         raise TableError(f"{path}: there is no such file")
     reader = READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
         raise TableError(f"{path}: expected a file named {_kinds(READERS)}")
     try:
-        return read_csv(str(path), group) if reader is read_csv else reader(str(path))
+        with near(path.parent, [path.name]) as folder:
+            file = str(folder / path.name)
+            return read_csv(file, group) if reader is read_csv else reader(file)
+    except StorageError:
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         if isinstance(error, UnicodeDecodeError) or "UTF8" in reason:
@@ -84,12 +89,14 @@ def read_table(path: Path, group: str | None = None) -> pa.Table:
         raise TableError(f"{path}: cannot be read: {reason}") from None
 
 
-def write_table(table: pa.Table, path: Path) -> None:
+def write_table(table: pa.Table, out: str) -> None:
     """Put a table into a file, in one step."""
+    path = as_place(out)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise TableError(f"{path}: expected a file named {_kinds(WRITERS)}")
-    clear_asides(path.parent, path.name)  # of a command that was killed
+    if not isinstance(path, Remote):
+        clear_asides(path.parent, path.name)  # of a command that was killed
     try:
         write_aside(path, lambda aside: writer(table, str(aside)))
     except pa.ArrowException as error:
@@ -97,6 +104,8 @@ def write_table(table: pa.Table, path: Path) -> None:
             f"{path}: cannot be written: {str(error).splitlines()[0]}; a file *.parquet takes "
             "every type"
         ) from None
+    except StorageError:
+        raise
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 

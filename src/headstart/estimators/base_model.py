@@ -8,7 +8,6 @@ the others. Which fold an entity is in depends on its id alone, not on the order
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
 from headstart._core.checks import FloatArray, Vector, read_only
+from headstart._core.places import Place
 from headstart.online import Chunk
 from headstart.store import StoreError
 from headstart.tasks.ids import Column, hash_ids
@@ -88,7 +88,7 @@ def to_bytes(base: Any) -> bytes:
     return data
 
 
-def from_bytes(data: bytes, folder: Path, *, binary: bool, trusted: bool) -> Any:
+def from_bytes(data: bytes, folder: Place, *, binary: bool, trusted: bool) -> Any:
     """The fitted base whose bytes these are, in a model in this folder."""
     if not trusted:
         raise StoreError(

@@ -1,17 +1,16 @@
-"""Meta estimators and datasets on disk: learning from one, and adapting to blocks of tasks."""
+"""Meta estimators and datasets on disk: learning from one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from headstart._core.checks import FloatArray, read_only, warn_user
-from headstart.estimators.inputs import Labels, as_signs, read_classes
+from headstart.estimators.inputs import Labels, as_numbers, read_classes
 from headstart.estimators.protocol import MetaModel
 from headstart.meta.prior.dataset import Reading
 from headstart.meta.prior.from_dataset import dataset_prior
@@ -22,10 +21,7 @@ from headstart.parquet import PARTITION_ROWS, ParquetRows, grouped
 from headstart.parquet.columns import Array
 from headstart.parquet.draw import all_labels
 from headstart.parquet.engine import Engine, LocalEngine
-from headstart.tasks import TaskSet
 from headstart.tasks.ids import Column
-
-Counts = NDArray[np.int64]
 
 
 def fit_dataset(
@@ -117,7 +113,7 @@ def _learn_bias(rows: ParquetRows, classes: Labels | None, settings: Settings) -
     with grouped(rows) as together:
         last_key = None
         for block in together.blocks(reuse=True):
-            labels = _as_numbers(block.y, classes, block.X.dtype)
+            labels = as_numbers(block.y, classes, block.X.dtype)
             run = np.where(block.missing, -1, np.arange(len(block.starts)))
             goes_on = block.continues(last_key)
             stream.learn_runs(read_only(block.X), labels, block.by_row(run), goes_on)
@@ -154,59 +150,3 @@ def _refuse(**arguments: object) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise ValueError(f"{name}: expected None with a dataset on disk, found a value")
-
-
-def _as_numbers(y: Labels, classes: Labels | None, dtype: DTypeLike) -> FloatArray:
-    """Labels as numbers the losses take."""
-    numbers = np.asarray(y, np.float64) if classes is None else as_signs(y, classes)
-    return numbers.astype(dtype, copy=False)
-
-
-@dataclass(frozen=True)
-class StartingModel:
-    """Where new tasks start and how they are adapted: a model without its entities.
-
-    Attributes
-    ----------
-    stream : what the model knows, but for entities
-    classes : the two labels of a classifier, else None
-    """
-
-    stream: AnyStream
-    classes: Labels | None
-
-    def weights(self, dtype: DTypeLike) -> FloatArray:
-        """The weights of a task without rows, the intercept last."""
-        return self.stream.start.astype(self.stream.dtype).astype(dtype)
-
-    def labels(self, scores: FloatArray) -> Labels:
-        """Linear predictions as labels."""
-        return scores if self.classes is None else self.classes[(scores > 0.0).astype(np.int64)]
-
-
-def start_only(model: MetaModel) -> StartingModel:
-    """What a fitted model gives to new tasks."""
-    _refuse(base=model.base)
-    return StartingModel(model.stream().without_entities(), getattr(model, "classes_", None))
-
-
-def weights_after(start: StartingModel, X: FloatArray, y: Labels, sizes: Counts) -> FloatArray:
-    """Weights of new entities after their rows, which lie together; entities may have none.
-
-    These are the weights that `adapt` gives, the intercept last, and the start without rows.
-    """
-    labels = _as_numbers(y, start.classes, X.dtype)
-    start.stream.settings.loss.check_labels(labels)
-    able = np.flatnonzero(sizes)
-    if able.size == sizes.size > 0:
-        return _adapted(start, TaskSet.of(X, labels, np.append(0, np.cumsum(sizes)), able))
-    weights: FloatArray = np.tile(start.weights(X.dtype), (sizes.size, 1))
-    if able.size:
-        offsets = np.append(0, np.cumsum(sizes[able]))
-        weights[able] = _adapted(start, TaskSet.of(X, labels, offsets, able))
-    return weights
-
-
-def _adapted(start: StartingModel, tasks: TaskSet) -> FloatArray:
-    X, y, offsets, _ = tasks.rows()
-    return start.stream.adapted(X, y, offsets)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
@@ -262,6 +262,12 @@ def _labels(name: str, values: ArrayLike) -> Labels:
         return np.asarray(values)
     except ValueError:
         raise ValueError(f"{name}: expected two labels, found {values!r}") from None
+
+
+def as_numbers(y: Labels, classes: Labels | None, dtype: DTypeLike) -> FloatArray:
+    """Labels as numbers the losses take."""
+    numbers = np.asarray(y, np.float64) if classes is None else as_signs(y, classes)
+    return numbers.astype(dtype, copy=False)
 
 
 def as_signs(y: Labels, classes: Labels) -> NDArray[np.float64]:

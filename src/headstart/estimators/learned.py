@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, check_count
+from headstart._core.places import Remote, as_place
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
 from headstart.estimators.base_model import check_base, from_bytes, to_bytes
@@ -227,7 +228,7 @@ class Learned(Estimator):
             self.stream()
         return super().__getstate__()
 
-    def save(self, path: str | Path, keep: int = 1) -> None:
+    def save(self, path: str | Path | Remote, keep: int = 1) -> None:
         """Write the model into the folder `path`, in the place of an older model there.
 
         Plain arrays and JSON, no pickle. What was there stays whole until the new model is, and
@@ -237,6 +238,8 @@ class Learned(Estimator):
         Parameters
         ----------
         path : str or Path
+            A folder, or an address such as ``"s3://bucket/model"``, where the last of several
+            who save at once is the newest.
         keep : int
             How many of the newest versions there are afterwards, this one included: those before
             it are for `load`.
@@ -253,10 +256,10 @@ class Learned(Estimator):
             getattr(self, "classes_", None),
         )
         base = None if self.base_ is None else to_bytes(self.base_)
-        state.write(Path(path), description, stream, keep, base)
+        state.write(as_place(path), description, stream, keep, base)
 
     @classmethod
-    def load(cls, path: str | Path, version: int = 0, trusted: bool = False) -> Self:
+    def load(cls, path: str | Path | Remote, version: int = 0, trusted: bool = False) -> Self:
         """The model in the folder `path`, as it was when it was saved.
 
         Weights are read from disk as they are needed; files that are not whole are refused.
@@ -264,13 +267,14 @@ class Learned(Estimator):
         Parameters
         ----------
         path : str or Path
+            A folder, or an address such as ``"s3://bucket/model"``: all arrays are fetched then.
         version : int
             0 for the newest, 1 for the one saved before it, and so on, as far as `save` keeps
             them. Saving such a one again makes it the newest.
         trusted : bool
             Whether the author of the model is trusted. Only a model with a `base` asks for it.
         """
-        return cls.from_saved(state.read(Path(path), version), trusted=trusted)
+        return cls.from_saved(state.read(as_place(path), version), trusted=trusted)
 
     @classmethod
     def from_saved(cls, saved: state.Saved, *, trusted: bool = False) -> Self:

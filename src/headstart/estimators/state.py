@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from headstart._core.checks import FloatArray, Vector, check_count
+from headstart._core.places import Place
 from headstart._core.plain import from_plain, to_plain
 from headstart._core.saved import MANY, checked
 from headstart.estimators.inputs import Labels
@@ -56,7 +56,7 @@ class Description(NamedTuple):
 class Stored:
     """A stream on disk: own weights are read by entity, all the rest when it has to go on."""
 
-    folder: Path
+    folder: Place
     settings: PriorSettings | Settings
     ids: StoredIds
     arrays: dict[str, StoredArray]
@@ -90,7 +90,7 @@ class Stored:
 S = TypeVar("S", PriorStream, SparseStream, BiasStream)
 
 
-def _stream(kind: type[S], folder: Path, settings: Any, ids: StoredIds, arrays: Files) -> S:
+def _stream(kind: type[S], folder: Place, settings: Any, ids: StoredIds, arrays: Files) -> S:
     """The stream of a kind whose arrays these are."""
     index = ids.index()
     with damaged(folder):
@@ -100,7 +100,7 @@ def _stream(kind: type[S], folder: Path, settings: Any, ids: StoredIds, arrays: 
 class Saved(NamedTuple):
     """A model in a folder: the estimator's description, and the files of its stream."""
 
-    folder: Path
+    folder: Place
     description: Description
     arrays: Files
     n_tasks: int
@@ -135,7 +135,7 @@ class Saved(NamedTuple):
 
 
 def write(
-    folder: Path, model: Description, stream: AnyStream, keep: int, base: bytes | None = None
+    folder: Place, model: Description, stream: AnyStream, keep: int, base: bytes | None = None
 ) -> None:
     """Save a model and the stream it knows, beside the versions that are kept."""
     classes = None if model.classes is None else [to_plain("classes", c) for c in model.classes]
@@ -154,7 +154,7 @@ def write(
         write_model(folder, about, arrays, keep)
 
 
-def read(folder: Path, version: int) -> Saved:
+def read(folder: Place, version: int) -> Saved:
     """A version of the model saved in a folder."""
     about, arrays = read_model(folder, version)
     with damaged(folder):

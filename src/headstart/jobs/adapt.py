@@ -1,49 +1,52 @@
 """Jobs over all tasks of a dataset: every partition on its own, results as a dataset again.
 
-The files of a partition are written aside and renamed, then a note says that it is done. A job
-that was stopped resumes with the partitions that have no note. The index comes last: a folder
-without one is not finished.
+The files of a partition are complete or not there, then a note says that it is done. A job that
+was stopped resumes with the partitions that have no note. The index comes last: a folder without
+one is not finished. Called again when files of the dataset have changed, it is the next run of the
+same job, and keeps the partitions that are as they were.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from hashlib import blake2b
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from headstart._core.checks import FloatArray, check_jobs, read_only
+from headstart._core.checks import check_count, check_flag, check_jobs, check_number
 from headstart._core.jit import source_digest
-from headstart.estimators.dataset import StartingModel, start_only, weights_after
+from headstart._core.places import Place, Remote, as_place
 from headstart.estimators.protocol import MetaModel
-from headstart.jobs.notes import JobIndex, Part, claim, finish, read_note, write_note
+from headstart.estimators.start import StartingModel, start_only
+from headstart.jobs.notes import (
+    JobIndex,
+    Part,
+    claim,
+    finish,
+    part_file,
+    present,
+    read_notes,
+    write_note,
+)
+from headstart.jobs.runs import Clock, Inputs, digest_of
 from headstart.jobs.sparse import adapt_task_set
-from headstart.online import predictions as predict_rows
+from headstart.jobs.tables import Asked, block_tables
 from headstart.parquet import (
     PARTITION_ROWS,
-    Block,
     ParquetError,
     ParquetRows,
     Partition,
     grouped_by,
     plan_partitions,
     read_partition,
-    wrong_name,
 )
-from headstart.parquet.columns import Array
 from headstart.parquet.writer import Writer
 from headstart.tasks import TaskSet
-
-EXTRA = ["intercept", "rows"]  # columns of the weights beside the features
-PREDICTION = "prediction"  # the column of predictions
 
 
 class AdaptJob(NamedTuple):
@@ -54,74 +57,60 @@ class AdaptJob(NamedTuple):
     start : where tasks start, and how they are adapted
     rows : the dataset, with each task's rows together
     out : the folder to write to
-    weights, predictions : which of them to write
-    keep : columns to write beside predictions
+    asked : what to write
     """
 
     start: StartingModel
     rows: ParquetRows
-    out: Path
-    weights: bool
-    predictions: bool
-    keep: tuple[str, ...]
+    out: Place
+    asked: Asked
 
-    def run(self, partition: Partition) -> Part:
-        """Adapt to the tasks of one partition, and write what was asked for."""
-        name = f"part-{partition.number:05d}.parquet"
-        folders = [f for f in ("weights", "predictions") if getattr(self, f)]
+    def run(self, work: tuple[Partition, str]) -> Part:
+        """Adapt to the tasks of one partition with this key, and write what was asked for."""
+        partition, key = work
+        name, asked = part_file(partition.number, key), self.asked
         tasks, rows, ends = 0, 0, []
+        more = (*asked.keep, *self.start.side)
         with ExitStack() as stack:
-            files = {f: stack.enter_context(Writer(self.out / f / name)) for f in folders}
-            for block, table in read_partition(self.rows, partition, self.keep):
-                found = self._adapt(block, table)
+            files = {f: stack.enter_context(Writer(self.out / f / name)) for f in asked.folders}
+            for block, table in read_partition(self.rows, partition, more):
+                found = block_tables(self.start, asked, self.rows, block, table)
                 for folder, file in files.items():
                     file.write(found[folder])
                 tasks, rows = tasks + int(np.sum(~block.missing)), rows + len(block.y)
                 ends += [block.keys[0].as_py(), block.keys[-1].as_py()]
         first, last = (ends[0], ends[-1]) if ends else (None, None)
-        part = Part(partition.number, tasks, rows, first, last)
+        begin, (group, *_) = partition.own[0]
+        part = Part(partition.number, tasks, rows, first, last, name, begin, group)
         write_note(self.out, part)
         return part
 
-    def _adapt(self, block: Block, table: pa.Table) -> dict[str, pa.Table]:
-        """Weights of the tasks of a block, and predictions of its rows."""
-        X, y, ids, sizes, named = block.X, block.y, block.ids, block.sizes, ~block.missing
-        if block.missing.any() or block.unlabelled.any():
-            own = block.by_row(named) & ~block.unlabelled
-            X, y, ids = X[own], y[own], ids.filter(pa.array(named))
-            sizes = np.add.reduceat(own, block.starts, dtype=np.int64)[named]
-        W = weights_after(self.start, X, y, sizes)
-        scores = np.empty(len(block.X) if self.predictions else 0, block.X.dtype)
-        if self.predictions:
-            entity = block.by_row(np.where(named, np.cumsum(named) - 1, -1))
-            bias = self.start.weights(block.X.dtype)
-            predict_rows(read_only(block.X), entity, read_only(W), read_only(bias), scores)
-        names = list(dict.fromkeys([self.rows.group, *self.keep]))
-        beside = table.slice(0, len(scores)).select(names)
-        return {
-            "weights": self._weights_table(ids, W, sizes),
-            "predictions": beside.append_column(PREDICTION, pa.array(self.start.labels(scores))),
-        }
+    @property
+    def question(self) -> str:
+        """Digest of what is asked of which dataset: the runs of one job have it in common."""
+        return digest_of(str(self.rows.path), self.rows.columns, tuple(self.asked))
 
-    def _weights_table(self, ids: Array, W: FloatArray, sizes: NDArray[np.int64]) -> pa.Table:
-        """Weights by id; fields are marked non-nullable: faster to write."""
-        columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(sizes)]
-        names = [self.rows.group, *(self.rows.features or ()), *EXTRA]
-        fields = [
-            pa.field(name, column.type, nullable=False)
-            for name, column in zip(names, columns, strict=True)
-        ]
-        return pa.table(columns, schema=pa.schema(fields))
+    @property
+    def base(self) -> str:
+        """Digest of all that decides the results of every partition, but for its rows."""
+        stream, classes = self.start.stream, self.start.classes
+        names = None if classes is None else classes.tolist()
+        arrays = [np.ascontiguousarray(a).tobytes() for a in stream.arrays().values()]
+        return digest_of(source_digest(), self.question, stream.settings, names, *arrays)
 
 
 def adapt_all(
     model: MetaModel,
     rows: ParquetRows | TaskSet,
-    out: str | Path,
+    out: str | Path | Remote,
     *,
     weights: bool = True,
+    covariance: bool = False,
     predictions: bool = False,
+    std: bool = False,
+    interval: float | None = None,
     keep: tuple[str, ...] = (),
+    versions: int = 1,
     partition_rows: int = PARTITION_ROWS,
     executor: Executor | None = None,
     n_jobs: int | None = None,
@@ -130,25 +119,44 @@ def adapt_all(
     """Adapt a model to every task of a dataset, and write weights, predictions or both.
 
     A task's own rows are those with a label. Results are in the folders ``weights`` and
-    ``predictions`` of `out`, a file for each partition, and ``index.json`` when all are done.
-    Called again with the same arguments it resumes from what is finished, and clears what a killed
+    ``predictions`` of `out`, a file for each partition, and ``index.json`` when all are done,
+    which names them. Called again it resumes from what is finished, and clears what a killed
     run left; when all is finished, it gives the index.
+
+    Called again when files of the dataset are new, gone or changed (another length or time), or
+    with another model, it is the next run of the job. Partitions whose files and row groups are
+    as they were, under the same model and code, are kept; the others are adapted. Of a dataset
+    whose tasks do not lie together all are, if one file has changed. The files of the run before
+    go when the new index is there. Until then the index names the old ones, and the folders hold
+    both: readers who may come at any time take those of ``read_index(out).files()``.
 
     Parameters
     ----------
     model : fitted MetaRegressor or MetaClassifier
+        Its columns of `side` are read from the dataset.
     rows : ParquetRows, or TaskSet of sparse rows
         The features of a dataset are by name those of the model. Of a `TaskSet` weights are
         written, one file of all tasks: for each id the columns that its rows have, and the
         weights there; in all other columns the weights are those of the start.
     out : str or Path
-        A folder that is empty, not there, or of the same job.
+        A folder that is empty, not there, or of the same job; or an address on an object store.
     weights : bool
         Write the weights of every id, its intercept and on how many rows they were trained.
+    covariance : bool
+        Beside the weights, write what is not known of them: a column ``covariance`` of lists,
+        each the lower triangle, row by row, of the covariance of the weights, the intercept
+        last if there is one. Needs a learned prior.
     predictions : bool
         Write a prediction for every row, labelled or not; without an id by the bias.
+    std : bool
+        Beside the predictions, write the standard deviation of the label of each row; or of a
+        classifier the probability of each class. Needs a learned prior.
+    interval : float, optional
+        Also columns ``low`` and ``high``, between which the label falls in that share of cases.
     keep : tuple of str
         Columns to be written beside the predictions.
+    versions : int
+        How many of the newest runs there are afterwards, this one included, for `read_index`.
     partition_rows : int
         About how many rows a partition has. Tasks are never cut: one of more rows is a
         partition of its own.
@@ -161,67 +169,77 @@ def adapt_all(
     -------
     JobIndex
     """
-    folder = Path(out)
+    clock, folder, start = Clock(), as_place(out), start_only(model)
+    check_count("versions", versions)
     if isinstance(rows, TaskSet):
-        return adapt_task_set(start_only(model), rows, folder)
-    taken = [name for name in [rows.group, *(rows.features or ())] if name in EXTRA]
-    if taken and weights:
-        raise ParquetError(f"{rows.path}: the weights have a column {taken[0]!r} of their own")
-    _check_keep(rows, keep, predictions)
-    job = AdaptJob(start_only(model), rows, folder, weights, predictions, tuple(keep))
-    fingerprint = _fingerprint(job, partition_rows)
-    if (finished := claim(folder, fingerprint)) is not None:
-        return finished
+        return adapt_task_set(start, rows, folder)
+    if interval is not None:
+        check_number("interval", interval, above=0.0, below=1.0)
+    flags = {"weights": weights, "covariance": covariance, "predictions": predictions, "std": std}
+    asked = Asked(**flags, interval=interval, keep=tuple(keep))
+    for name, value in flags.items():
+        check_flag(name, value)
+    rows = _with_columns_of(model, rows)
+    asked.check(rows, start)
+    job = AdaptJob(start, rows, folder, asked)
+    inputs, base = Inputs.of(rows), job.base
+    content = digest_of(base, inputs.stamps)
+    before, same = claim(folder, job.question, content)
+    if same and before is not None:
+        return before
     with (
         _running(executor, n_jobs) as pool,
-        grouped_by(pool.map, rows, folder / "clustered", keep) as together,
+        _together(rows, folder, pool, (*asked.keep, *start.side)) as together,
     ):
         job = job._replace(rows=together)
-        partitions = plan_partitions(together, partition_rows)
-        noted = [read_note(folder, p.number) for p in partitions]
-        parts = {part.number: part for part in noted if part is not None}
-        todo = [p for p in partitions if p.number not in parts]
+        partitions = plan_partitions(together, partition_rows, _cuts(before))
+        keys = inputs.keys(base, together, partitions)
+        done = _done(folder, keys, before, asked)
+        todo = [work for work in zip(partitions, keys, strict=True) if work[1] not in done]
+        kept = len(partitions) - len(todo)
+        parts = {k: done[key] for k, key in enumerate(keys) if key in done}
         for part in pool.map(job.run, todo):
             parts[part.number] = part  # a cluster may run one twice: the results are the same
             if callback is not None:
                 callback(sum(p.rows for p in parts.values()), rows.n_rows)
-    index = JobIndex(
-        folder,
-        sum(part.tasks for part in parts.values()),
-        sum(part.rows for part in parts.values()),
-        [parts[number] for number in sorted(parts)],
-    )
-    _check(index, rows)
-    finish(index, fingerprint)
+    found = [parts[number]._replace(number=number) for number in sorted(parts)]
+    totals = sum(part.tasks for part in found), sum(part.rows for part in found)
+    run = clock.report(inputs.stamps, before, kept=kept, adapted=len(todo))
+    index = JobIndex(folder, *totals, found, run, inputs.stamps)
+    _check(index, rows, asked)
+    finish(index, job._replace(rows=rows).question, content, versions)
     return index
 
 
-def _check_keep(rows: ParquetRows, keep: tuple[str, ...], predictions: bool) -> None:
-    """Raise unless the columns to keep are there, and none has the name of the predictions."""
-    for name in keep:
-        if rows.schema.names.count(name) != 1:
-            raise ParquetError(f"{rows.path}: keep: {wrong_name(name, rows.schema.names)}")
-    if predictions and PREDICTION in (rows.group, *keep):
-        raise ParquetError(f"{rows.path}: the predictions are a column {PREDICTION!r} themselves")
+def _with_columns_of(model: MetaModel, rows: ParquetRows) -> ParquetRows:
+    """The dataset with the features that the model was fitted to, if those have names."""
+    names = getattr(model, "feature_names_in_", None)
+    wanted = rows.features if names is None else tuple(map(str, names))
+    if wanted == rows.features:
+        return rows
+    lacking = [name for name in wanted or () if name not in (rows.features or ())]
+    if lacking:
+        raise ParquetError(
+            f"{rows.path}: there is no feature {lacking[0]!r}, which the model was fitted to"
+        )
+    return replace(rows, features=wanted)
 
 
-def _fingerprint(job: AdaptJob, partition_rows: int) -> str:
-    """Digest of all that decides results: data, model, what is asked, and the code."""
-    digest = blake2b(source_digest().encode(), digest_size=12)
-    for path in job.rows.fragments:
-        status = Path(path).stat()
-        digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    asked = [job.rows.columns, job.weights, job.predictions, job.keep, partition_rows]
-    stream, classes = job.start.stream, job.start.classes
-    names = None if classes is None else classes.tolist()
-    digest.update(json.dumps([*asked, repr(stream.settings), repr(names)]).encode())
-    for array in stream.arrays().values():
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _cuts(before: JobIndex | None) -> frozenset[tuple[str, int]]:
+    """Where partitions of the run before began."""
+    return frozenset() if before is None else frozenset(part.begins for part in before.parts)
 
 
-def _check(index: JobIndex, rows: ParquetRows) -> None:
-    """Raise if a row was lost or taken twice, or a task was cut."""
+def _done(folder: Place, keys: list[str], before: JobIndex | None, asked: Asked) -> dict[str, Part]:
+    """The partitions that are done, by a run that was stopped or by the one before."""
+    parts = read_notes(folder, keys)
+    parts |= {} if before is None else {part.key: part for part in before.parts}
+    there = present(folder, asked.folders) if parts else set()
+    return {key: parts[key] for key in keys if key in parts and parts[key].is_in(there)}
+
+
+def _check(index: JobIndex, rows: ParquetRows, asked: Asked) -> None:
+    """Raise if a row was lost or taken twice, a task was cut, or a file is gone."""
     if index.rows != rows.n_rows:
         raise ParquetError(
             f"{rows.path}: {rows.n_rows} rows were to be read, {index.rows} were; did the files "
@@ -231,6 +249,32 @@ def _check(index: JobIndex, rows: ParquetRows) -> None:
     for one, other in pairwise(ends):
         if one[1] == other[0]:
             raise ParquetError(f"{rows.path}: the rows of {one[1]!r} were taken apart")
+    there = present(index.folder, asked.folders)
+    if not all(part.is_in(there) for part in index.parts):
+        raise ParquetError(
+            f"{index.folder}: files of this run are gone; does another run write there? Run again"
+        )
+
+
+@contextmanager
+def _together(
+    rows: ParquetRows, folder: Place, pool: Executor, keep: tuple[str, ...]
+) -> Iterator[ParquetRows]:
+    """The rows with each task's together; a copy is where those are who read it.
+
+    Folders are shared by all who work. To an object store a copy is put by this process.
+    """
+    if isinstance(folder, Path):
+        with grouped_by(pool.map, rows, folder / "clustered", keep) as together:
+            yield together
+        return
+    with grouped_by(map, rows, None, keep) as together:
+        if together is not rows and not isinstance(pool, ThreadPoolExecutor):
+            there = folder / "clustered"
+            for path in sorted(Path(str(together.path)).iterdir()):
+                (there / path.name).put_file(path)
+            together = replace(together, path=there)
+        yield together
 
 
 @contextmanager

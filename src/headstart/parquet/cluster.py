@@ -173,7 +173,7 @@ def _numbered(rows: Source, names: list[str]) -> pa.RecordBatchReader:
 
 def schema_of(rows: Source, names: list[str]) -> pa.Schema:
     """The columns of the copy. Complete ones are marked non-nullable: faster to read."""
-    complete = complete_columns(list(rows.fragments))
+    complete = complete_columns(list(rows.fragments), rows.store)
     known = {f.name: plain_type(f.type) for f in rows.schema}
     return pa.schema(
         [pa.field(n, known.get(n, pa.int64()), nullable=n not in complete) for n in names]

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
+
+from headstart._core.places import Failures, StorageError, again
 
 Item = TypeVar("Item")
 BUFFER = 1 << 16  # bytes of a column that are read at once: they stay in the nearest caches
@@ -44,10 +46,22 @@ class Decoding(NamedTuple):
 
 
 def read_file(
-    path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
+    path: str,
+    numbers: Sequence[int],
+    columns: list[str],
+    decoding: Decoding,
+    store: Any = None,
 ) -> Iterator[pa.Table]:
-    """Row groups as tables: one each where they are decoded at once, others by batches."""
+    """Row groups as tables: one each where they are decoded at once, others by batches.
+
+    `store` is the file system of an object store that the file is on.
+    """
     try:
+        if store is not None:
+            footer = read_footer(path, store)
+            for number in numbers:
+                yield from _fetched(Far(store, path, footer), number, columns, decoding)
+            return
         with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
 
             def at_once(number: int) -> bool:
@@ -63,8 +77,53 @@ def read_file(
                     continue
                 for number in neighbours:
                     yield file.read_row_group(number, columns, use_threads=threads)
+    except StorageError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
+
+
+class Far(NamedTuple):
+    """A file on an object store, and its footer, which is fetched once."""
+
+    store: Any
+    path: str
+    footer: Any
+
+    def open(self) -> parquet.ParquetFile:
+        """The file, whose column chunks are fetched together."""
+        return parquet.ParquetFile(
+            self.path, filesystem=self.store, metadata=self.footer, pre_buffer=True
+        )
+
+
+def _fetched(far: Far, number: int, columns: list[str], decoding: Decoding) -> Iterator[pa.Table]:
+    """A row group of a file on an object store: its bytes are fetched at once, few and long.
+
+    Where the store fails, the row group is fetched again, and what was handed on is left out.
+    """
+    failures, done = Failures(far.path), 0
+    while True:
+        try:
+            with far.open() as file:
+                if decoding.at_once(far.footer.row_group(number).num_rows):
+                    yield file.read_row_group(number, columns, use_threads=decoding.threads)
+                    return
+                parts = file.iter_batches(decoding.batch_rows, [number], columns, decoding.threads)
+                for k, batch in enumerate(parts):
+                    if k == done:
+                        done += 1
+                        yield pa.Table.from_batches([batch])
+                return
+        except OSError as error:
+            failures.wait(error)
+
+
+def read_footer(path: str, store: Any = None) -> Any:
+    """The footer of a file."""
+    if store is None:
+        return parquet.read_metadata(path)
+    return again(lambda: parquet.read_metadata(path, filesystem=store), path)
 
 
 def batches(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import parquet
 
-from headstart.parquet.files import ParquetError, unreadable
+from headstart._core.places import StorageError, again
+from headstart.parquet.files import ParquetError, read_footer, unreadable
 
 
 class RowGroup(NamedTuple):
@@ -26,11 +25,16 @@ class RowGroup(NamedTuple):
     has_statistics: bool
 
 
-def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
+def check_columns(fragment: Any, columns: list[str], schema: Any, store: Any = None) -> None:
     """Raise if a file lacks one of the columns, or has it in another type."""
     path = fragment.path
     try:
-        have = fragment.physical_schema
+        if store is None:
+            have = fragment.physical_schema
+        else:
+            have = again(lambda: fragment.physical_schema, path)
+    except StorageError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
     of_folder = ds.get_partition_keys(fragment.partition_expression)
@@ -51,27 +55,29 @@ def check_columns(fragment: Any, columns: list[str], schema: Any) -> None:
             )
 
 
-def read_row_groups(fragment: Any, key: str) -> Iterator[RowGroup]:
+def read_row_groups(fragment: Any, key: str, store: Any = None) -> list[RowGroup]:
     """The row groups of a file in order, with the least and largest of their keys."""
     of_folder = ds.get_partition_keys(fragment.partition_expression)
-    footer = parquet.read_metadata(fragment.path)
+    footer = read_footer(fragment.path, store)
     schema = footer.schema
     paths = [schema.column(k).path for k in range(len(schema))]
     position = paths.index(key) if key in paths else None
+    found = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         ends = of_folder.get(key), of_folder.get(key), key in of_folder
         if position is not None:
             ends = _ends(group.column(position).statistics, group.num_rows)
-        yield RowGroup(fragment.path, number, group.num_rows, *ends)
+        found.append(RowGroup(fragment.path, number, group.num_rows, *ends))
+    return found
 
 
-def complete_columns(paths: list[str]) -> set[str]:
+def complete_columns(paths: list[str], store: Any = None) -> set[str]:
     """The columns in which no value is missing, by the footers of all files."""
     complete: set[str] = set()
     doubtful: set[str] = set()
     for path in paths:
-        footer = parquet.read_metadata(path)
+        footer = read_footer(path, store)
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
             for column in map(group.column, range(group.num_columns)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -41,15 +41,21 @@ class Partition(NamedTuple):
     high: Any
 
 
-def plan_partitions(rows: Source, partition_rows: int = PARTITION_ROWS) -> list[Partition]:
+def plan_partitions(
+    rows: Source,
+    partition_rows: int = PARTITION_ROWS,
+    before: Collection[tuple[str, int]] = (),
+) -> list[Partition]:
     """Partitions of about so many rows with whole tasks in each, in the order of the keys.
 
-    The keys of row groups may meet at their borders but not overlap, see `grouped`.
+    The keys of row groups may meet at their borders but not overlap, see `grouped`. There is a
+    cut at the row groups `before` too, which are given by file and number: where an earlier plan
+    cut, so that it is found again wherever files are as they were.
     """
     groups = [group for group in rows.row_groups if group.rows]
     _check_order(rows, groups)
     found = []
-    for number, (first, last) in enumerate(pairwise(_cuts(groups, partition_rows))):
+    for number, (first, last) in enumerate(pairwise(_cuts(groups, partition_rows, before))):
         low, high, end = groups[first].low, groups[last - 1].high, last
         while end < len(groups) and high is not None and groups[end].low == high:
             end += 1
@@ -97,13 +103,15 @@ def _check_order(rows: Source, groups: list[RowGroup]) -> None:
         )
 
 
-def _cuts(groups: list[RowGroup], partition_rows: int) -> Iterator[int]:
+def _cuts(
+    groups: list[RowGroup], partition_rows: int, before: Collection[tuple[str, int]]
+) -> Iterator[int]:
     """Where partitions begin: in row groups in which a task begins; and the end of all."""
     yield 0
     rows = 0
     for k, group in enumerate(groups):
         begins = k > 0 and group.high is not None and group.high != groups[k - 1].high
-        if rows >= partition_rows and begins:
+        if begins and (rows >= partition_rows or (group.file, group.number) in before):
             yield k
             rows = 0
         rows += group.rows

@@ -87,9 +87,7 @@ def shuffled(run: Run, rows: ParquetRows, folder: Path, keep: Sequence[str] = ()
 def _fingerprint(rows: ParquetRows, names: list[str]) -> str:
     """What the copy is of: files as they are now, and columns."""
     digest = blake2b(repr(names).encode(), digest_size=8)
-    for path in rows.fragments:
-        status = Path(path).stat()
-        digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    digest.update(repr(sorted(rows.stamps().items())).encode())
     return digest.hexdigest()
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from headstart._core.answers import LARGEST
 from headstart._core.checks import FloatArray, check_count
+from headstart._core.places import Remote, StorageError, again, as_place, found_files
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
     INDEX,
@@ -36,6 +38,7 @@ from headstart.parquet.columns import (
 )
 from headstart.parquet.files import (
     Decoding,
+    Item,
     ParquetError,
     batches,
     read_ahead,
@@ -45,6 +48,7 @@ from headstart.parquet.files import (
 from headstart.parquet.footers import RowGroup, check_columns, read_row_groups
 from headstart.parquet.interleave import interleave
 
+FOOTERS = 16  # of files on an object store that are fetched at once
 MOST_BATCHES = 16  # of a row group that is decoded at once, when one reads for all
 
 # Without buffers for whole files, which are slower here and take ten times the memory.
@@ -57,17 +61,20 @@ FORMAT = ds.ParquetFileFormat(
 class Source:
     """The files of a dataset and the meaning of its columns; see `ParquetRows`."""
 
-    path: str | Path
+    path: str | Path | Remote
     group: str
     target: str
     features: Sequence[str] | None = None
     batch_rows: int = 1 << 16
     key: str | None = None
-    origin: str | Path | None = field(default=None, compare=False, repr=False)
+    origin: str | Path | Remote | None = field(default=None, compare=False, repr=False)
     callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_count("batch_rows", self.batch_rows)
+        place = as_place(self.path)
+        if isinstance(place, Remote) or "://" in str(self.path):
+            object.__setattr__(self, "path", place)
         names = self.features
         if names is None:
             taken = (self.group, self.target, self.key)
@@ -108,16 +115,34 @@ class Source:
     @cached_property
     def dataset(self) -> Any:
         """The dataset as Arrow sees it."""
-        path = Path(self.path)
+        path = as_place(self.path)
         if not path.exists():
             raise ParquetError(f"{path}: there is no such file or folder")
         try:
-            found = ds.dataset(str(path), format=FORMAT, partitioning="hive")
+            if isinstance(path, Remote):
+                found = again(partial(self._discovered, path.inside, path.filesystem), path)
+            else:
+                found = self._discovered(str(path), None)
+        except StorageError:
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             raise ParquetError(unreadable(error, str(path))) from None
         if not found.files:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
         return found
+
+    @staticmethod
+    def _discovered(path: str, filesystem: Any) -> Any:
+        return ds.dataset(path, format=FORMAT, partitioning="hive", filesystem=filesystem)
+
+    @property
+    def store(self) -> Any:
+        """The file system of the object store that the files are on; None for files here."""
+        return self.path.filesystem if isinstance(self.path, Remote) else None
+
+    def stamps(self) -> dict[str, str]:
+        """A text by file that changes when the file is written again."""
+        return found_files(self.dataset.filesystem, list(self.files), self.path)
 
     @cached_property
     def schema(self) -> Any:
@@ -165,15 +190,25 @@ class Source:
     @cached_property
     def fragments(self) -> dict[str, Any]:
         """The files by name, each with the columns that are asked for."""
-        for fragment in self.files.values():
-            check_columns(fragment, self.columns, self.schema)
+        check = partial(check_columns, columns=self.columns, schema=self.schema, store=self.store)
+        for _ in self._of_each(check):
+            pass
         return self.files
+
+    def _of_each(self, function: Callable[[Any], Item]) -> Iterator[Item]:
+        """What a function gives of each file, in order; of an object store many at a time."""
+        if self.store is None:
+            yield from map(function, self.files.values())
+            return
+        with ThreadPoolExecutor(FOOTERS) as pool:
+            yield from pool.map(function, self.files.values())
 
     @cached_property
     def row_groups(self) -> list[RowGroup]:
         """All row groups in the order in which they are read."""
-        files = self.fragments.values()
-        found = [group for file in files for group in read_row_groups(file, self.task_key)]
+        self.fragments  # noqa: B018 - files that do not belong to the dataset are refused here
+        read = partial(read_row_groups, key=self.task_key, store=self.store)
+        found = [group for groups in self._of_each(read) for group in groups]
         if not any(group.rows for group in found):
             raise ParquetError(f"{self.path}: there are no rows in it")
         return found
@@ -200,7 +235,7 @@ class Source:
         """Row groups of a file as tables, with the columns that the names of its folders give."""
         of_folder = ds.get_partition_keys(self.partitioning.parse(path))
         inside = [name for name in columns if name not in of_folder]
-        for table in read_file(path, numbers, inside, decoding):
+        for table in read_file(path, numbers, inside, decoding, self.store):
             for name in columns:
                 if name in of_folder:
                     value = pa.scalar(of_folder[name], self.schema.field(name).type)
@@ -281,6 +316,9 @@ class Source:
         Arrow reads ahead, so whoever uses them must be quicker than the disk.
         """
         self.row_groups  # noqa: B018 - files that do not belong to the dataset are refused here
+        if self.store is not None:  # where what fails is to be read again
+            yield from (stored(plain(b.columns.column(name))) for b in self.batches([name]))
+            return
         try:
             for batch in self.dataset.to_batches(columns=[name], batch_size=1 << 18):
                 if batch.num_rows:

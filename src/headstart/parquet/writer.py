@@ -10,21 +10,29 @@ from typing import Self
 import pyarrow as pa
 from pyarrow import parquet
 
-from headstart._core.leftovers import held
+from headstart._core.leftovers import held, temporary_folder
+from headstart._core.places import Place, Remote
 
 ROW_GROUP = 1 << 16  # rows
 
 
 class Writer:
-    """A file written aside, and put in its place when all rows are in it; without rows, none."""
+    """A file written aside, and put in its place when all rows are in it; without rows, none.
 
-    def __init__(self, path: Path) -> None:
+    For an object store it is a temporary file, which is put there in one step.
+    """
+
+    def __init__(self, path: Place) -> None:
         self._path, self._stack = path, ExitStack()
-        self._aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         self._file: parquet.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
 
     def __enter__(self) -> Self:
+        name = f".{self._path.name}.{secrets.token_hex(4)}.part"
+        if isinstance(self._path, Remote):
+            self._aside = self._stack.enter_context(temporary_folder()) / name
+            return self
+        self._aside = self._path.with_name(name)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._stack.enter_context(held(self._aside))
         return self
@@ -50,13 +58,18 @@ class Writer:
         self._waiting = []
 
     def __exit__(self, fault: object, *_: object) -> None:
+        aside: Path = self._aside
         try:
             with self._stack:
                 if fault is None:
                     self._flush()
                 if self._file is not None:
                     self._file.close()
-                if fault is None and self._file is not None:
-                    self._aside.replace(self._path)
+                if fault is not None or self._file is None:
+                    return
+                if isinstance(self._path, Remote):
+                    self._path.put_file(aside)
+                else:
+                    aside.replace(self._path)
         finally:
-            self._aside.unlink(missing_ok=True)
+            aside.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from headstart._core.checks import cores
 from headstart._core.files import CAREFUL
 from headstart._core.jit import run_blocks
+from headstart._core.places import Place
 
 BLOCK = 1 << 16  # bytes that have a checksum together; a file this small is read when it is opened
 ALIGNED = 64  # bytes: the header of a .npy file has a multiple of them
@@ -36,7 +37,7 @@ class StoreError(ValueError):
 
 
 @contextmanager
-def damaged(path: Path) -> Iterator[None]:
+def damaged(path: Place) -> Iterator[None]:
     """What goes wrong with what was read from `path` is said of it."""
     try:
         yield
@@ -135,19 +136,21 @@ class StoredArray:
     once and need nothing open; before Python 3.13 each of the others holds a descriptor.
     """
 
-    def __init__(self, path: Path, said: object) -> None:
-        self.path = path
-        with damaged(path):
+    def __init__(self, file: Path, said: object, path: Place | None = None) -> None:
+        self.path = path or file  # of which `file` may be a copy
+        with damaged(self.path):
             kind, shape, begin, checksum, self._sums = described = Described.read(said)
         size = described.nbytes
         self._checked = np.zeros(self._sums.size, np.bool_)
-        with open_file(path) as file:
-            found = os.fstat(file.fileno()).st_size
+        with open_file(file) as opened:
+            found = os.fstat(opened.fileno()).st_size
             if found != begin + size:
-                raise StoreError(f"{path} is damaged: expected {begin + size} bytes, found {found}")
-            if zlib.crc32(file.read(begin)) != checksum:
-                raise StoreError(f"{path} is damaged: its header has another checksum")
-            content = file.read(size) if size <= BLOCK else _mapped(file)
+                raise StoreError(
+                    f"{self.path} is damaged: expected {begin + size} bytes, found {found}"
+                )
+            if zlib.crc32(opened.read(begin)) != checksum:
+                raise StoreError(f"{self.path} is damaged: its header has another checksum")
+            content = opened.read(size) if size <= BLOCK else _mapped(opened)
         self._bytes = np.frombuffer(content, np.uint8)[-size:] if size else np.empty(0, np.uint8)
         self._map: Array = self._bytes.view(kind).reshape(shape)
         self._row_bytes = size // max(len(self), 1)

@@ -113,7 +113,9 @@ def _rows(offsets: Counts, tasks: Counts) -> slice | Counts:
     """Where the rows of these tasks are."""
     if tasks[-1] - tasks[0] + 1 == len(tasks):
         return slice(int(offsets[tasks[0]]), int(offsets[tasks[-1] + 1]))
-    return np.concatenate([np.arange(offsets[t], offsets[t + 1]) for t in tasks])
+    sizes = offsets[tasks + 1] - offsets[tasks]
+    ends = np.cumsum(sizes)
+    return np.repeat(offsets[tasks] - (ends - sizes), sizes) + np.arange(ends[-1])
 
 
 @kernel

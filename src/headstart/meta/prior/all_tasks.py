@@ -29,7 +29,7 @@ from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.dataset import Reading, refuse_other_side
-from headstart.meta.prior.kept import FIRST, RowMoments, between
+from headstart.meta.prior.kept import FIRST, RowMoments
 from headstart.meta.prior.sums import move
 from headstart.meta.prior.task_sums import Size
 from headstart.parquet import Block, Partition, read_partition
@@ -73,7 +73,7 @@ class PartEvidence:
 
     def _turn(self, now: Units, then: Units) -> None:
         """Turn everything from the units that it has now into others."""
-        e, (factor, shift, level) = self._e, between(now.columns, then.columns)
+        e, (factor, shift, level) = self._e, now.columns.seen_from(then.columns)
         np.multiply(e.X, factor, out=e.X)
         np.add(e.X, shift, out=e.X)
         np.subtract(e.y, level, out=e.y)
