@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy.io import loadmat
 
@@ -122,9 +121,9 @@ def load_exam() -> TaskSet:
     """Exam scores of 4,059 pupils in 65 schools of inner London (Goldstein et al. 1993).
 
     Each school is a task. The label is the standardised exam score at 16. The columns are a
-    constant, the standardised reading score at 11, whether the pupil is a girl, whether the
-    school's band of verbal reasoning and the pupil's intake are in the top or bottom quarter, the
-    school's average intake, and whether it has one sex. It is a part of the data of the Inner
+    constant, the standardised reading score at 11, the school's average of it, whether the pupil
+    is a girl, whether the school's band of verbal reasoning and the pupil's intake are in the top
+    or bottom quarter, and whether the school has one sex. It is a part of the data of the Inner
     London Education Authority, another part of which multi-task learning knows as *school*.
 
     The file is ``Exam`` of the R package mlmRev as Parquet: ``python examples/prepare.py`` writes
@@ -143,16 +142,13 @@ def load_exam() -> TaskSet:
         )
     try:
         table = pq.read_table(path, columns=EXAM_COLUMNS)
-        columns = [
-            pa.array(np.ones(len(table))), table["standLRT"],
-            *(pc.equal(table[name], value) for name, value in (
-                ("sex", "F"), ("vr", "top 25%"), ("vr", "bottom 25%"), ("intake", "top 25%"),
-                ("intake", "bottom 25%"),
-            )),
-            table["schavg"], pc.equal(table["type"], "Sngl"),
-        ]  # fmt: skip
-        X = np.column_stack([np.asarray(column, np.float64) for column in columns])
-        y, schools = np.asarray(table["normexam"], np.float64), np.asarray(table["school"])
+        column = {name: np.asarray(table[name]) for name in EXAM_COLUMNS}
+        levels = [("sex", "F"), ("vr", "top 25%"), ("vr", "bottom 25%"), ("intake", "top 25%"),
+                  ("intake", "bottom 25%"), ("type", "Sngl")]  # fmt: skip
+        marks = [column[name] == value for name, value in levels]
+        parts = [np.ones(len(table)), column["standLRT"], column["schavg"], *marks]
+        X = np.column_stack(parts).astype(np.float64)
+        y, schools = column["normexam"].astype(np.float64), column["school"]
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise DataUnavailableError(
             f"{path}: not the table that examples/prepare.py writes ({type(error).__name__}); "

@@ -67,8 +67,8 @@ class Interval(NamedTuple):
 
         Examples
         --------
-        >>> Interval.of(np.array([1.0, 2.0, 3.0]))
-        Interval(mean=2.0, half=2.4841377118437524)
+        >>> print(str(Interval.of(np.array([1.0, 2.0, 3.0]))))
+        +2.000 (-0.484 to +4.484)
         """
         n = len(values)
         if n == 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter, SymmetricalLogLocator
 
 from headstart._core.files import write_aside
 from headstart.experiments.claims import Interval
@@ -21,7 +24,19 @@ from headstart.plot.style import FAINT, GREEN, INK, MISSED, ORANGE, PINK, SHARED
 Results = Mapping[str, tuple[Experiment, dict[str, Curves]]]
 
 WIDTH = 7.0  # inches: the text of a page
-FONT = {"font.size": 8.0, "axes.titlesize": 8.5, "legend.fontsize": 7.5, "lines.linewidth": 1.3}
+NEAR = 1.75  # a method that ends at no more than so many times the best loss is near it
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """Sizes for print, and ids in SVG files that are the same for the same figure."""
+    with rc_context(
+        {
+            "font.size": 8.0, "axes.titlesize": 8.5, "legend.fontsize": 7.5,
+            "lines.linewidth": 1.3, "svg.hashsalt": "headstart",
+        }
+    ):  # fmt: skip
+        yield
 
 
 class Look(NamedTuple):
@@ -61,48 +76,44 @@ def title(method: str) -> str:
     return f"{kind} {rest}"
 
 
-@rc_context(FONT)
+@_style()
 def draw(experiment: Experiment, curves: dict[str, Curves]) -> Figure:
-    """All methods of an experiment: everything, and enlarged where the best ones are."""
+    """All methods of an experiment: everything, and enlarged where the best ones end."""
     figure = _figure(3.6)
     whole, near = figure.subplots(1, 2)
-    for axes in (whole, near):
-        _panel(axes, experiment, curves, logarithmic=True)
+    _panel(whole, experiment, curves, logarithmic=True)
     whole.set_title(f"{experiment.name.replace('-', ' ')}, {_runs(curves)}")
-    near.set_title("the same, enlarged")
-    near.set_ylim(*_lowest(curves))
-    near.set_ylabel("")
+    _enlarged(near, experiment, curves)
     _legend(figure, whole)
     return figure
 
 
-@rc_context(FONT)
+@_style()
 def draw_paper(name: str, results: Results) -> Figure | None:
-    """A figure of the paper, two experiments side by side; None if neither was run."""
+    """A figure of the paper, two experiments side by side; None if neither was run.
+
+    Where many methods are shown, a second row of panels enlarges where the best ones end.
+    """
     data, methods = PAPER_FIGURES[name]
     names = [f"{data}-regression", f"{data}-classification"]
     shown = [results[n] for n in names if n in results and set(methods) & set(results[n][1])]
-    if not shown:
+    many = len(methods) > 3
+    exact = any(METHODS[m].evaluate_with == "erm" for _, curves in shown for m in curves)
+    if not shown or (many and not exact):  # without exact solutions it would be another figure
         return None
-    all_methods = len(methods) > 3
-    figure = _figure(3.4 if all_methods else 2.9)
-    panels: Sequence[Axes] = figure.subplots(1, len(shown), squeeze=False)[0]
-    for axes, (experiment, curves) in zip(panels, shown, strict=True):
+    figure = _figure(5.4 if many else 2.9)
+    panels = figure.subplots(2 if many else 1, len(shown), squeeze=False)
+    for column, (experiment, curves) in zip(panels.T, shown, strict=True):
         some = {m: runs for m, runs in curves.items() if m in methods}
-        _panel(axes, experiment, some, logarithmic=all_methods)
-        axes.set_title(f"{experiment.name.partition('-')[2]}, {_runs(some)}")
-        if all_methods:
-            inset = axes.inset_axes((0.5, 0.45, 0.48, 0.5))
-            _panel(inset, experiment, some, logarithmic=True)
-            inset.set_ylim(*_lowest(some))
-            inset.set_xlim(max(1.0, experiment.n_tasks / 30.0), experiment.n_tasks)
-            inset.set(xlabel="", ylabel="")
-            inset.tick_params(labelsize=6)
-    _legend(figure, panels[0])
+        _panel(column[0], experiment, some, logarithmic=many)
+        column[0].set_title(f"{experiment.name.partition('-')[2]}, {_runs(some)}")
+        if many:
+            _enlarged(column[1], experiment, some)
+    _legend(figure, panels[0, 0])
     return figure
 
 
-@rc_context(FONT)
+@_style()
 def draw_chosen(experiment: Experiment, curves: dict[str, Curves]) -> Figure | None:
     """The reg and step that validation chose: medians, and where half of the runs are."""
     figure = _figure(3.0)
@@ -114,7 +125,7 @@ def draw_chosen(experiment: Experiment, curves: dict[str, Curves]) -> Figure | N
             if np.isnan(values).any():
                 continue
             empty = False
-            look, every = LOOKS[method], _shown(experiment, method)
+            look, every = LOOKS[method], _shown(experiment, method)[1:]  # nothing is learned at 0
             low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
             axes.plot(
                 runs.tasks[every], middle[every], color=look.color, linestyle=look.dash,
@@ -125,12 +136,13 @@ def draw_chosen(experiment: Experiment, curves: dict[str, Curves]) -> Figure | N
             )
         axes.set_yscale("log")
         _tasks_axis(axes, experiment, logarithmic=True)
+        axes.set_xlim(1, max(experiment.n_tasks, 2))
         axes.set_title(f"chosen {what}")
     _legend(figure, panels[0])
     return None if empty else figure
 
 
-@rc_context(FONT)
+@_style()
 def draw_sweep(gains: dict[str, dict[float, Interval]]) -> Figure:
     """By how much LTL is below ITL, against what varies: means and 95 % intervals."""
     figure = _figure(2.6)
@@ -167,13 +179,31 @@ def _panel(
         if len(runs.loss) > 1:
             axes.fill_between(tasks, mean - band, mean + band, color=look.color, alpha=0.1, lw=0)
     axes.set_ylabel(f"{experiment.loss} loss on new tasks")
+    starts = [float(runs.loss[:, 0].mean()) for runs in curves.values()]
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, 0.0), min(high, 1.15 * max(starts)))  # what explodes is cut
     _tasks_axis(axes, experiment, logarithmic=logarithmic)
+
+
+def _enlarged(axes: Axes, experiment: Experiment, curves: dict[str, Curves]) -> None:
+    """The heights in which the best methods end; each task alone is not among them."""
+    _panel(axes, experiment, curves, logarithmic=True)
+    axes.set_title("enlarged")
+    ends = [r.loss[:, -1].mean() for m, r in curves.items() if METHODS[m].bias != "itl"]
+    if ends:
+        floor = float(min(ends))
+        top = max(float(end) for end in ends if end <= NEAR * floor)
+        pad = max(0.3 * (top - floor), 0.03 * floor)
+        axes.set_ylim(floor - pad, top + 2.0 * pad)
+    axes.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=1.0, base=10.0, subs=[1, 2, 5]))
+    axes.set_xlim(experiment.n_tasks // 50, experiment.n_tasks)
 
 
 def _tasks_axis(axes: Axes, experiment: Experiment, *, logarithmic: bool) -> None:
     axes.set_xlabel("number of training tasks")
     if logarithmic:
         axes.set_xscale("symlog", linthresh=1.0)
+        axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.set_xlim(0, experiment.n_tasks)
     axes.grid(alpha=0.25)
 
@@ -192,15 +222,6 @@ def _sparse(every: np.ndarray, logarithmic: bool = True) -> list[int]:
     return sorted(set(np.rint(places).astype(int).tolist()))
 
 
-def _lowest(curves: dict[str, Curves]) -> tuple[float, float]:
-    """The heights in which the best methods end."""
-    ends = np.sort([runs.loss[:, -1].mean() for runs in curves.values()])
-    floor = float(ends[0])
-    near = ends[ends <= 1.35 * floor]
-    pad = max(0.35 * float(near[-1] - floor), 0.04 * floor)
-    return floor - pad, float(near[-1]) + 2.0 * pad
-
-
 def _runs(curves: dict[str, Curves]) -> str:
     count = max((len(runs.loss) for runs in curves.values()), default=0)
     return f"{count} runs" if count > 1 else "one run"
@@ -213,15 +234,11 @@ def _legend(figure: Figure, axes: Axes) -> None:
     )
 
 
-def save_figure(figure: Figure, folder: Path, name: str = "figure") -> None:
-    """PNG, SVG and PDF, the same bytes for the same curves."""
-    with rc_context({"svg.hashsalt": "headstart", **FONT}):
-        for kind, options in (
-            ("png", {"dpi": 200}),
-            ("svg", {"metadata": {"Date": None}}),
-            ("pdf", {"metadata": {"CreationDate": None}}),
-        ):
-            write_aside(
-                folder / f"{name}.{kind}",
-                lambda p, kind=kind, options=options: figure.savefig(p, format=kind, **options),  # type: ignore[misc]
-            )
+def save_figure(figure: Figure, folder: Path, name: str = "figure") -> Path:
+    """PNG, SVG and PDF, the same bytes for the same curves; returns the path of the first."""
+    with _style():
+        for kind, dated in (("png", None), ("svg", "Date"), ("pdf", "CreationDate")):
+            metadata = {} if dated is None else {dated: None}
+            save = partial(figure.savefig, format=kind, dpi=200, metadata=metadata)
+            write_aside(folder / f"{name}.{kind}", save)
+    return folder / f"{name}.png"

@@ -222,7 +222,8 @@ def _ridge(e: Experiment, data: Data) -> Found:
 def _ridge_biases(train: TaskSet, reg: float, times: NDArray[np.int64]) -> Matrix:
     """The best bias after each number of tasks, as columns; the shortest where many are best."""
     d, wanted = train.n_features, set(times.tolist())
-    A, c, found = np.zeros((d, d)), np.zeros(d), [np.zeros(d)]
+    A, c = np.zeros((d, d)), np.zeros(d)
+    found: list[FloatArray] = [np.zeros(d)]
     for t, (X, y) in enumerate(train, start=1):
         S = _smoother(X, reg)
         A += S @ X

@@ -88,19 +88,19 @@ class Piece:
     def compute(self) -> Curve:
         """Run it."""
         e = self.experiment
-        _warm(self.method, e.loss, e.order)
+        data, rng = draw_data(e, self.seed), e.generator(self.seed, "rows")
+        _warm(self.method, e.loss, e.order, int(data.train.sizes[0]), data.train.n_features)
         start = perf_counter()
-        rng = e.generator(self.seed, "rows")
-        found = run_method(self.method, e, draw_data(e, self.seed), rng).held(e.n_tasks)
+        found = run_method(self.method, e, data, rng).held(e.n_tasks)
         return Curve(*found, perf_counter() - start)
 
 
 @cache
-def _warm(method: str, loss: str, order: str) -> None:
-    """Run a method on next to nothing, so that compiling is not counted as its time."""
+def _warm(method: str, loss: str, order: str, n: int, d: int) -> None:
+    """Run a method on two tasks of this shape, so that compiling is not counted as its time."""
     kind = ClassificationEnvironment if get_loss(loss).binary else RegressionEnvironment
     tiny = Experiment(
-        "warm", loss, Drawn(kind(n_features=2)), 2, 2, 2, 2, 2, grid_size=2, grid_low=1.0,
+        "warm", loss, Drawn(kind(n_features=d)), 2, 2, 2, n, 2, grid_size=2, grid_low=1.0,
         order=order,
     )  # fmt: skip
     run_method(method, tiny, draw_data(tiny, 0), tiny.generator(0, "rows"))
@@ -129,8 +129,10 @@ class PieceFolder:
             return None
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                values = (arrays[name] for name in Curve._fields[:-1])
-                curve = Curve(*values, float(arrays["seconds"]))
+                curve = Curve(
+                    arrays["tasks"], arrays["loss"], arrays["accuracy"], arrays["reg"],
+                    arrays["step"], float(arrays["seconds"]),
+                )  # fmt: skip
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             self.say(f"{path} is damaged: computing this piece again")
             return None
@@ -143,8 +145,14 @@ class PieceFolder:
 
     def save(self, piece: Piece, curve: Curve) -> None:
         """Write a finished piece."""
-        arrays = {name: np.asarray(value) for name, value in curve._asdict().items()}
-        write_aside(self.path(piece), lambda aside: np.savez(aside, **arrays))
+        tasks, loss, accuracy, reg, step, seconds = curve
+        write_aside(
+            self.path(piece),
+            lambda aside: np.savez(
+                aside, tasks=tasks, loss=loss, accuracy=accuracy, reg=reg, step=step,
+                seconds=np.array(seconds),
+            ),
+        )  # fmt: skip
 
 
 def run_pieces(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -39,39 +40,39 @@ def write_report(
     path: Path,
     results: Results,
     claims: list[Claim],
-    notes: list[str],
-    not_done: list[str],
+    pictures: set[Path],
+    notes: Sequence[str],
+    not_done: Sequence[str],
 ) -> None:
-    """Write the page, with the pictures that stand beside it inside."""
+    """Write the page, with those pictures inside that this run has drawn beside it."""
+
+    def shown(folder: Path, captions: dict[str, str]) -> str:
+        return "".join(
+            f"<figure>{picture(caption, png.read_bytes())}<figcaption>{escape(caption)}"
+            "</figcaption></figure>"
+            for name, caption in captions.items()
+            if (png := folder / f"{name}.png") in pictures
+        )
+
     folder = path.parent
     body = ["<h1>Learning-to-Learn SGD with Biased Regularization: the experiments</h1>"]
     body += [f"<p class=fails>Not done: {escape(line)}</p>" for line in not_done]
     body += [f"<p>{escape(line)}</p>" for line in notes]
     body += [_claims_table(claims), "<h2>The methods</h2>", METHODS_TEXT]
-    body.append(_pictures(folder, {name: CAPTIONS[name] for name in PAPER_FIGURES}))
+    body.append(shown(folder, {name: CAPTIONS[name] for name in PAPER_FIGURES}))
     for name, (experiment, curves) in results.items():
         body.append(f"<h2>{escape(name.replace('-', ' '))}</h2>")
         body.append(f"<p>{escape(experiment.source.about)}</p>")
-        body.append(_pictures(folder / name, {"figure": _bands(experiment)}))
+        body.append(shown(folder / name, {"figure": _bands(experiment)}))
         body.append(_values_table(experiment, curves))
         body.append(_published_table(experiment, curves))
         chosen = "What validation chose: medians, and where half of the runs are."
-        body.append(_pictures(folder / name, {"chosen": chosen}))
+        body.append(shown(folder / name, {"chosen": chosen}))
         body.append(_settings(experiment))
-    sweep = _pictures(folder / "sweep", {"gains": "Bars are 95 % intervals of the mean."})
+    sweep = shown(folder / "sweep", {"gains": "Bars are 95 % intervals of the mean."})
     if sweep:
         body.append(f"<h2>When sharing pays: the gain of LTL over ITL</h2>{sweep}")
     write_page(path, "headstart: the experiments", "".join(body))
-
-
-def _pictures(folder: Path, captions: dict[str, str]) -> str:
-    """Those of the pictures that are there."""
-    return "".join(
-        f"<figure>{picture(caption, path.read_bytes())}<figcaption>{escape(caption)}</figcaption>"
-        "</figure>"
-        for name, caption in captions.items()
-        if (path := folder / f"{name}.png").exists()
-    )
 
 
 def _bands(experiment: Experiment) -> str:
@@ -79,7 +80,7 @@ def _bands(experiment: Experiment) -> str:
         return "Test loss against training tasks; one run."
     return (
         f"Test loss against training tasks: means of {experiment.seeds} runs, and bands of one "
-        "standard deviation of the runs to both sides."
+        "standard deviation of the runs to both sides. What leaves a frame is cut."
     )
 
 
@@ -134,7 +135,7 @@ def _chosen(values: Vector) -> str:
 def _published_table(experiment: Experiment, curves: dict[str, Curves]) -> str:
     """Ours beside the published values, at the same number of tasks."""
     rows = [
-        f"<tr><td>{title(method)}<td>{'any' if tasks is None else tasks}<td>{value:g}"
+        f"<tr><td>{title(method)}<td>{'any' if tasks is None else tasks}<td>{value}"
         f"<td>{_with_error(curves[method].loss[:, tasks or 0])}"
         for method, tasks, value in PUBLISHED.get(experiment.name, [])
         if method in curves and (tasks or 0) <= experiment.n_tasks

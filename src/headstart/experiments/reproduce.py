@@ -62,6 +62,7 @@ class Outcome:
     results: dict[str, tuple[Experiment, dict[str, Curves]]] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     not_done: list[str] = field(default_factory=list)
+    pictures: set[Path] = field(default_factory=set)
 
 
 def run(
@@ -135,21 +136,27 @@ def reproduce(request: Request) -> Outcome:
             for method in methods_of(experiment, request.methods)
         }
         outcome.results[experiment.name] = experiment, results
-        _write_results(request.out / experiment.name, experiment, results)
+        outcome.pictures |= _write_results(request.out / experiment.name, experiment, results)
         if experiment.name in PAPER:
             losses = {m: runs.loss for m, runs in results.items()}
             outcome.claims += check_claims(experiment, losses)
     if variants:
-        outcome.claims += _write_sweep(request.out / "sweep", variants, curves)
+        found = _gains(variants, curves)
+        outcome.pictures.add(_write_sweep(request.out / "sweep", found))
+        outcome.claims += [
+            check_gains("spread", "the gain grows as the tasks' spread shrinks", found[SPREAD]),
+            check_gains("n", "the gain grows as tasks get smaller", found[ROWS]),
+        ]
     for name in PAPER_FIGURES:
         figure = draw_paper(name, outcome.results)
         if figure is not None:
-            save_figure(figure, request.out, name)
+            outcome.pictures.add(save_figure(figure, request.out, name))
     write_report(
         request.out / "report.html",
         outcome.results,
         outcome.claims,
-        list(request.notes),
+        outcome.pictures,
+        request.notes,
         outcome.not_done,
     )
     return outcome
@@ -181,17 +188,16 @@ def _repetitions(curves: dict[Piece, Curve], experiment: Experiment, method: str
     return [curves[Piece(experiment, method, seed)] for seed in range(experiment.seeds)]
 
 
-def _write_results(folder: Path, experiment: Experiment, results: dict[str, Curves]) -> None:
-    """``curves.csv``, ``chosen.csv``, ``config.json`` and the figures of one experiment."""
+def _write_results(folder: Path, experiment: Experiment, results: dict[str, Curves]) -> set[Path]:
+    """``curves.csv``, ``chosen.csv``, ``config.json`` and the figures, which are returned."""
     for name, write in (("curves.csv", _write_curves), ("chosen.csv", _write_chosen)):
         write_aside(folder / name, partial(write, experiment=experiment, results=results))
     config = {**config_of(experiment), "methods": list(results)}
     text = json.dumps(config, indent=2) + "\n"
     write_aside(folder / "config.json", methodcaller("write_text", text))
-    save_figure(draw(experiment, results), folder)
+    pictures = {save_figure(draw(experiment, results), folder)}
     chosen = draw_chosen(experiment, results)
-    if chosen is not None:
-        save_figure(chosen, folder, "chosen")
+    return pictures if chosen is None else pictures | {save_figure(chosen, folder, "chosen")}
 
 
 def _write_curves(path: Path, experiment: Experiment, results: dict[str, Curves]) -> None:
@@ -223,8 +229,8 @@ def _write_chosen(path: Path, experiment: Experiment, results: dict[str, Curves]
                 )
 
 
-def _write_sweep(folder: Path, variants: Variants, curves: dict[Piece, Curve]) -> list[Claim]:
-    """``gains.csv`` and its figure, and what the paper says of the gains."""
+def _gains(variants: Variants, curves: dict[Piece, Curve]) -> dict[str, dict[float, Vector]]:
+    """By how much LTL is below ITL in each run, by what varies and how much of it there is."""
 
     def gains(e: Experiment) -> Vector:
         itl, ltl = (
@@ -234,10 +240,14 @@ def _write_sweep(folder: Path, variants: Variants, curves: dict[Piece, Curve]) -
         return np.asarray(itl - ltl, np.float64)
 
     usual = next(e for std, e in variants if std == 1.0)
-    found = {
+    return {
         SPREAD: {std: gains(e) for std, e in variants if e.n_shots == usual.n_shots},
         ROWS: {float(e.n_shots or 0): gains(e) for std, e in variants if std == 1.0},
     }
+
+
+def _write_sweep(folder: Path, found: dict[str, dict[float, Vector]]) -> Path:
+    """``gains.csv`` and its figure."""
 
     def write(path: Path) -> None:
         with path.open("w", newline="") as file:
@@ -252,8 +262,4 @@ def _write_sweep(folder: Path, variants: Variants, curves: dict[Piece, Curve]) -
         what: {key: Interval.of(runs) for key, runs in values.items()}
         for what, values in found.items()
     }
-    save_figure(draw_sweep(intervals), folder, "gains")
-    return [
-        check_gains("spread", "the gain grows as the tasks' spread shrinks", found[SPREAD]),
-        check_gains("n", "the gain grows as tasks get smaller", found[ROWS]),
-    ]
+    return save_figure(draw_sweep(intervals), folder, "gains")

@@ -1,15 +1,14 @@
-r"""Synthetic task distributions with what is known of them: the paper's two, and others.
+r"""Synthetic task distributions with what is known of them: the paper's two.
 
 A task has weights :math:`w_\mu \sim N(m, \mathrm{diag}(\sigma^2))` around a common mean :math:`m`,
 and inputs uniform on the unit sphere. Whether sharing pays depends on how much tasks differ,
 :math:`\sigma` (`task_std`), on the rows a task has and on the noise: all are parameters.
-`Mixture` joins several into clusters, or into a sequence that is not random.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,7 +100,7 @@ class Environment:
         >>> RegressionEnvironment(n_features=2).draw(3, n_rows=[5, 1, 4], random_state=0).tasks
         TaskSet(3 tasks, 10 rows, 2 features, 1 to 5 rows a task)
         """
-        T, sizes = self._sizes(n_tasks, n_rows)
+        T, sizes = self.sizes(n_tasks, n_rows)
         rng = check_generator(random_state)
         weights = self.mean + self.stds * rng.standard_normal((T, self.n_features))
         return Draw(self._tasks(weights, sizes, rng), weights)
@@ -117,9 +116,9 @@ class Environment:
         W = as_floats("weights", weights, 2).astype(np.float64)
         if W.shape[1] != self.n_features or len(W) == 0:
             raise ValueError(f"weights: expected shape (tasks, {self.n_features}), found {W.shape}")
-        return self._tasks(W, self._sizes(len(W), n_rows)[1], check_generator(random_state))
+        return self._tasks(W, self.sizes(len(W), n_rows)[1], check_generator(random_state))
 
-    def _sizes(self, n_tasks: int, n_rows: ArrayLike) -> tuple[int, NDArray[np.int64]]:
+    def sizes(self, n_tasks: int, n_rows: ArrayLike) -> tuple[int, NDArray[np.int64]]:
         """The number of tasks, and that of the rows of each, checked."""
         T = check_count("n_tasks", n_tasks, at_most=MOST_NUMBERS)
         sizes: NDArray[Any] = check_array("n_rows", n_rows, None)
@@ -260,88 +259,6 @@ class ClassificationEnvironment(Environment):
         with quietly():  # odds that overflow are certain
             odds = np.exp(-10.0 * signal) if steep else 10.0 * np.exp(-signal)
         return np.where(rng.random(len(signal)) * (1.0 + odds) < 1.0, 1.0, -1.0)
-
-
-class MixtureDraw(NamedTuple):
-    """Tasks drawn from a mixture, the weights that made their labels, and what is known of each.
-
-    `side` has a row for each task, with a 1 in the column of its part; a task on the way from one
-    part to the next has shares of both.
-    """
-
-    tasks: TaskSet
-    weights: NDArray[np.float64]
-    side: NDArray[np.float64]
-
-
-SEQUENCES = ["random", "alternate", "drift"]
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Several environments as one: clusters of tasks, or a sequence that no chance made.
-
-    Attributes
-    ----------
-    parts : environments of one kind, that differ in `center` and `task_std` alone
-    sequence : ``"random"`` draws the part of each task by chance: clusters. ``"alternate"`` takes
-        the parts in turn, and ``"drift"`` goes from the first to the last in as many steps as
-        there are tasks: what an adversary would do, for whom Algorithm 2 has a guarantee too
-        (`theory.meta_regret`).
-
-    Examples
-    --------
-    Two clusters, far apart. Who knows the cluster of a task knows where it starts:
-
-    >>> from headstart import learn_prior
-    >>> near, far = (RegressionEnvironment(2, center=c, task_std=0.1) for c in (0.0, (5.0, -5.0)))
-    >>> draw = Mixture((near, far)).draw(50, 10, random_state=0)
-    >>> print(learn_prior(draw.tasks, side=draw.side[:, 1:]).start([1.0]).round())
-    [ 5. -5.]
-    """
-
-    parts: tuple[Environment, ...]
-    sequence: str = "random"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        if not self.parts or not all(isinstance(part, Environment) for part in self.parts):
-            raise TypeError(f"parts: expected environments, found {self.parts!r}")
-        alike = {replace(part, center=0.0, task_std=0.0) for part in self.parts}
-        if len({type(part) for part in self.parts}) > 1 or len(alike) > 1:
-            raise ValueError(
-                "parts: expected environments of one kind that differ in center and task_std "
-                f"alone, found {self.parts!r}"
-            )
-        check_choice("sequence", self.sequence, SEQUENCES)
-
-    @property
-    def oracle_bias(self) -> Vector:
-        """The mean of the parts' own."""
-        return np.asarray(np.mean([part.oracle_bias for part in self.parts], axis=0), np.float64)
-
-    @property
-    def about(self) -> str:
-        """What a reader of a report must know of the tasks."""
-        how = {"random": "drawn at random", "alternate": "in turn", "drift": "one after another"}
-        return f"{len(self.parts)} parts, {how[self.sequence]}. First: {self.parts[0].about}"
-
-    def draw(self, n_tasks: int, n_rows: ArrayLike, random_state: object = None) -> MixtureDraw:
-        """Draw tasks of `n_rows` rows each, or with one number of rows for every task."""
-        first, k = self.parts[0], len(self.parts)
-        T, _ = first._sizes(n_tasks, n_rows)
-        rng = check_generator(random_state)
-        if self.sequence == "drift":
-            place = np.linspace(0.0, k - 1.0, T)[:, None]
-            side = np.maximum(1.0 - np.abs(place - np.arange(k)), 0.0)
-        else:
-            part = rng.integers(k, size=T) if self.sequence == "random" else np.arange(T) % k
-            side = np.eye(k)[part]
-        means, stds = (
-            np.array([getattr(p, name) for p in self.parts]) for name in ("mean", "stds")
-        )
-        weights = side @ means + (side @ stds) * rng.standard_normal((T, first.n_features))
-        return MixtureDraw(first.tasks(weights, n_rows, rng), weights, side)
 
 
 def _number_or_many(
