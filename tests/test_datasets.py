@@ -12,10 +12,17 @@ import pytest
 from headstart import datasets
 from headstart.datasets import DataUnavailableError, lenk_tables, load_lenk
 
-here = pytest.mark.skipif(
-    not (Path(os.environ.get("HEADSTART_DATA", "/nowhere")) / datasets.LENK).is_file(),
-    reason="HEADSTART_DATA does not name a folder with lenk_data.mat",
-)
+
+def at_hand(name: str) -> pytest.MarkDecorator:
+    """A mark for tests of a file that is not part of the project."""
+    folders = os.environ.get("HEADSTART_DATA", "/nowhere").split(os.pathsep)
+    return pytest.mark.skipif(
+        not any((Path(folder) / name).is_file() for folder in folders),
+        reason=f"HEADSTART_DATA does not name a folder with {name}",
+    )
+
+
+here = at_hand(datasets.LENK)
 
 
 @here
