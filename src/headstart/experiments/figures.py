@@ -181,7 +181,8 @@ def _panel(
     axes.set_ylabel(f"{experiment.loss} loss on new tasks")
     starts = [float(runs.loss[:, 0].mean()) for runs in curves.values()]
     low, high = axes.get_ylim()
-    axes.set_ylim(max(low, 0.0), min(high, 1.15 * max(starts)))  # what explodes is cut
+    if 1.15 * max(starts) > max(low, 0.0):
+        axes.set_ylim(max(low, 0.0), min(high, 1.15 * max(starts)))  # what explodes is cut
     _tasks_axis(axes, experiment, logarithmic=logarithmic)
 
 
@@ -190,8 +191,7 @@ def _enlarged(axes: Axes, experiment: Experiment, curves: dict[str, Curves]) -> 
     _panel(axes, experiment, curves, logarithmic=True)
     axes.set_title("enlarged")
     ends = [r.loss[:, -1].mean() for m, r in curves.items() if METHODS[m].bias != "itl"]
-    if ends:
-        floor = float(min(ends))
+    if ends and (floor := float(min(ends))) > 0.0:
         top = max(float(end) for end in ends if end <= NEAR * floor)
         pad = max(0.3 * (top - floor), 0.03 * floor)
         axes.set_ylim(floor - pad, top + 2.0 * pad)
