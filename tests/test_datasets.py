@@ -7,15 +7,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headstart import datasets
-from headstart.datasets import DataUnavailableError, lenk_tables, load_lenk
+from headstart.datasets import DataUnavailableError, lenk_tables, load_exam, load_lenk
 
-here = pytest.mark.skipif(
-    not (Path(os.environ.get("HEADSTART_DATA", "/nowhere")) / datasets.LENK).is_file(),
-    reason="HEADSTART_DATA does not name a folder with lenk_data.mat",
-)
+
+def at_hand(name: str) -> pytest.MarkDecorator:
+    """A mark for tests of a file that is not part of the project."""
+    folders = os.environ.get("HEADSTART_DATA", "/nowhere").split(os.pathsep)
+    return pytest.mark.skipif(
+        not any((Path(folder) / name).is_file() for folder in folders),
+        reason=f"HEADSTART_DATA does not name a folder with {name}",
+    )
+
+
+here = at_hand(datasets.LENK)
 
 
 @here
@@ -85,3 +94,61 @@ def test_a_download_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         load_lenk()
     assert asked["url"].endswith("prolearner/onlineLTL/raw/master/data/lenk_data.mat")
     assert asked["known_hash"] == f"sha256:{datasets.LENK_SHA256}"
+
+
+@at_hand(datasets.EXAM)
+def test_the_schools() -> None:
+    schools = load_exam()
+    assert (len(schools), len(schools.y), schools.n_features) == (65, 4059, 9)
+    assert (schools.sizes.min(), schools.sizes.max()) == (2, 198)
+    assert np.all(schools.X[:, 0] == 1.0)
+    assert set(np.unique(schools.X[:, 3:])) == {0.0, 1.0}
+    for scores in (schools.X[:, 1], schools.y):  # standard scores
+        assert abs(scores.mean()) < 0.05
+        assert scores.std() == pytest.approx(1.0, abs=0.05)
+    for X, _ in schools:  # what is the school's own
+        assert len(np.unique(X[:, [2, 4, 5, 8]], axis=0)) == 1
+
+
+def exam_table(**columns: Any) -> pa.Table:
+    """Four pupils of two schools."""
+    return pa.table(
+        {
+            "school": [7, 7, 3, 3], "normexam": [0.1, 0.2, 0.3, 0.4],
+            "schavg": [1.0, 1.0, 2.0, 2.0],
+            "standLRT": [0.5, 0.6, 0.7, 0.8], "sex": ["F", "M", "M", "F"],
+            "vr": ["top 25%", "top 25%", "mid 50%", "mid 50%"],
+            "intake": ["bottom 25%", "mid 50%", "top 25%", "mid 50%"],
+            "type": ["Sngl", "Sngl", "Mxd", "Mxd"], **columns,
+        }
+    )  # fmt: skip
+
+
+def test_columns_of_schools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(exam_table(), tmp_path / datasets.EXAM)
+    folders = os.pathsep.join([str(tmp_path / "none"), str(tmp_path)])  # each is looked into
+    monkeypatch.setenv("HEADSTART_DATA", folders)
+    schools = load_exam()
+    assert schools.ids.tolist() == [7, 3]
+    np.testing.assert_array_equal(schools[0][0], [
+        [1.0, 0.5, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0],
+        [1.0, 0.6, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+    ])  # fmt: skip
+    np.testing.assert_array_equal(schools[1][0][0], [1.0, 0.7, 2.0, 0, 0, 0, 1.0, 0, 0])
+
+
+def test_schools_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    with pytest.raises(DataUnavailableError, match=r"exam.parquet: HEADSTART_DATA is .*prepare.py"):
+        load_exam()
+    monkeypatch.delenv("HEADSTART_DATA")
+    with pytest.raises(DataUnavailableError, match=r"exam.parquet: HEADSTART_DATA is not set"):
+        load_exam()
+    monkeypatch.setenv("HEADSTART_DATA", str(tmp_path))
+    for damaged in (exam_table().drop_columns("sex"), exam_table(normexam=["a", "b", "c", "d"])):
+        pq.write_table(damaged, tmp_path / datasets.EXAM)
+        with pytest.raises(DataUnavailableError, match="not the table that examples"):
+            load_exam()
+    (tmp_path / datasets.EXAM).write_bytes(b"something else")
+    with pytest.raises(DataUnavailableError, match="not the table that examples"):
+        load_exam()

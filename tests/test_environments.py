@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from headstart import theory
-from headstart.environments import ClassificationEnvironment, Environment, RegressionEnvironment
+from headstart.environments import (
+    ClassificationEnvironment,
+    Environment,
+    Mixture,
+    RegressionEnvironment,
+)
 
 BOTH = [RegressionEnvironment(), ClassificationEnvironment()]
 
@@ -79,6 +84,50 @@ def test_a_seed_is_a_draw(environment: Environment) -> None:
     assert a.tasks.sizes.tolist() == [1, 2, 3, 4, 5]
 
 
+def test_directions_of_their_own() -> None:
+    environment = RegressionEnvironment(3, center=(1.0, -2.0, 0.0), task_std=[0.5, 0.0, 2.0])
+    weights = environment.draw(4000, 1, random_state=0).weights
+    error = 5.0 * environment.stds / math.sqrt(4000)
+    assert np.all(np.abs(weights.mean(axis=0) - [1.0, -2.0, 0.0]) <= error)
+    assert np.all(np.abs(weights.std(axis=0) - [0.5, 0.0, 2.0]) <= error)
+    assert environment.var_h([1.0, -2.0, 3.0]) ** 2 == pytest.approx(0.5 * (0.25 + 4.0 + 9.0))
+    same = RegressionEnvironment(3, center=np.array([1.0, -2.0, 0.0]), task_std=(0.5, 0.0, 2.0))
+    assert (same, hash(same), repr(same)) == (environment, hash(environment), repr(environment))
+
+
+def test_tasks_with_given_weights() -> None:
+    weights = np.array([[1.0, 2.0], [-3.0, 0.5]])
+    tasks = RegressionEnvironment(2, snr=1e12).tasks(weights, [3, 4], random_state=0)
+    for (X, y), w in zip(tasks, weights, strict=True):
+        np.testing.assert_allclose(y, X @ w, atol=1e-4)
+    assert tasks.sizes.tolist() == [3, 4]
+
+
+ENDS = tuple(RegressionEnvironment(2, center=c, task_std=s) for c, s in ((-4.0, 0.0), (4.0, 0.0)))
+
+
+def test_clusters_come_with_what_tells_them_apart() -> None:
+    near, far = (RegressionEnvironment(2, center=c, task_std=0.1) for c in (0.0, (5.0, -5.0)))
+    mixture = Mixture((near, far))
+    _, weights, side = mixture.draw(1000, 2, random_state=0)
+    assert side.shape == (1000, 2)
+    np.testing.assert_array_equal(side.sum(axis=1), 1.0)
+    assert abs(side[:, 1].mean() - 0.5) < 5.0 * 0.5 / math.sqrt(1000)
+    off = weights - np.where(side[:, 1:] == 1.0, far.mean, near.mean)
+    assert abs(off.std() - 0.1) < 5.0 * 0.1 / math.sqrt(off.size)
+    np.testing.assert_array_equal(mixture.oracle_bias, [2.5, -2.5])
+    # what is random: the same tasks for the same seed
+    np.testing.assert_array_equal(weights, mixture.draw(1000, 2, random_state=0).weights)
+
+
+def test_sequences_that_no_chance_made() -> None:
+    alternate = Mixture(ENDS, "alternate").draw(5, 1, random_state=0)
+    np.testing.assert_array_equal(alternate.weights[:, 0], [-4.0, 4.0, -4.0, 4.0, -4.0])
+    drift = Mixture(ENDS, "drift").draw(5, 1, random_state=0)
+    np.testing.assert_allclose(drift.weights[:, 0], [-4.0, -2.0, 0.0, 2.0, 4.0])
+    np.testing.assert_allclose(drift.side[1], [0.75, 0.25])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -89,6 +138,12 @@ def test_a_seed_is_a_draw(environment: Environment) -> None:
         (lambda: ClassificationEnvironment(center=0.0, task_std=0.0).draw(1, 5, 0), "margin: 0.5"),
         (lambda: RegressionEnvironment().draw(2, [1, 0]), "n_rows: expected an integer >= 1, or 2"),
         (lambda: RegressionEnvironment().draw(2, 1.5), "n_rows: expected an integer >= 1, or 2"),
+        (lambda: RegressionEnvironment(3, center=(1.0, 2.0)), "center: expected length 3, found 2"),
+        (lambda: RegressionEnvironment(2, task_std=(1.0, -1.0)), "task_std: expected a finite num"),
+        (lambda: RegressionEnvironment(2).tasks([[1.0]], 3), r"weights: expected shape \(tasks, 2"),
+        (lambda: Mixture(ENDS, "sideways"), "sequence: expected one of 'random'"),
+        (lambda: Mixture((ENDS[0], RegressionEnvironment(3))), "parts: expected environments of"),
+        (lambda: Mixture((ENDS[0], ClassificationEnvironment(2))), "parts: expected environments"),
         (lambda: RegressionEnvironment().var_h([0.0]), "bias: expected length 30, found 1"),
     ],
 )

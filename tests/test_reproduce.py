@@ -28,9 +28,11 @@ from headstart import biased_sgd
 from headstart._core.checks import check_count
 from headstart._core.files import write_aside
 from headstart.cli import app
+from headstart.environments import RegressionEnvironment
 from headstart.experiments import (
     EXPERIMENTS,
     METHODS,
+    Drawn,
     Experiment,
     Piece,
     PieceFolder,
@@ -38,12 +40,16 @@ from headstart.experiments import (
     methods_of,
     run_pieces,
 )
-from headstart.experiments.figures import draw
+from headstart.experiments.claims import VERDICTS
+from headstart.experiments.figures import draw, title
+from headstart.experiments.methods import run_method
 from headstart.experiments.pieces import Curves
 from headstart.experiments.reproduce import Request, reproduce
-from headstart.experiments.settings import configured, sweep
+from headstart.experiments.reproduce import run as run_experiments
+from headstart.experiments.settings import configured, cut_short, sweep
 from headstart.selection import select_online, select_reg
 
+KINDS = ("png", "svg", "pdf")
 SMALL = ["synthetic-regression", "--tasks", "6", "--seeds", "2"]
 SGD = ["--methods", "itl-sgd,mean-sgd,ltl-sgd-sgd"]
 
@@ -59,11 +65,10 @@ def run(*arguments: str) -> Any:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Everything that must not depend on how often a run was stopped: all but timings."""
-    names = ("curves.csv", "config.json", "figure.png", "figure.svg")
     return {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))
-        if p.name in names
+        if p.suffix in (".csv", ".json", ".png", ".svg", ".pdf")
     }
 
 
@@ -78,7 +83,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_files_and_columns(finished: Path) -> None:
     for name in ("synthetic-regression", "synthetic-classification"):
-        for file in ("curves.csv", "config.json", "figure.png", "figure.svg"):
+        pictures = [f"{name}.{kind}" for name in ("figure", "chosen") for kind in KINDS]
+        for file in ("curves.csv", "chosen.csv", "config.json", *pictures):
             assert (finished / name / file).stat().st_size > 100
         with (finished / name / "curves.csv").open() as table:
             rows = list(csv.DictReader(table))
@@ -89,14 +95,23 @@ def test_files_and_columns(finished: Path) -> None:
         assert len(rows) == len(METHODS) * 2 * 7 * len(metrics)
         config = json.loads((finished / name / "config.json").read_text())
         assert (config["n_tasks"], config["seeds"], config["grid_size"]) == (6, 2, 10)
+        assert "Environment(n_features=30, center=4.0, task_std=1.0" in config["source"]
+    for name in ("figure-1", "figure-3", "sweep/gains"):
+        assert all((finished / f"{name}.{kind}").stat().st_size > 100 for kind in KINDS)
+    assert not (finished / "figure-2.png").exists()  # of the data that were not asked for
+    assert b"CreationDate" not in (finished / "figure-1.pdf").read_bytes()
     assert not list(finished.rglob("*.part*"))
 
 
 def test_report_is_one_page_with_everything(finished: Path) -> None:
     page = (finished / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 2 + 2 * 2 + 1  # the paper's, both, the sweep
     assert not re.search(r'(src|href)="(?!data:)', page)
-    for word in ("LTL SGD-SGD", "MEAN ERM", "LTL is far below ITL", "seconds a run", "accuracy"):
+    for word in (
+        "LTL SGD-SGD", "MEAN ERM", "LTL is far below ITL", "seconds a run", "accuracy",
+        "learned prior", "one standard deviation", "at most 85 %", "MEAN starts from 2 times",
+        "1/(1 + exp(-10 &lt;x, w&gt;))", "<td>0.856<td>", "--order resample", *VERDICTS.values(),
+    ):  # fmt: skip
         assert word in page
     for name in ("synthetic-regression", "synthetic-classification"):
         picture = b64encode((finished / name / "figure.png").read_bytes()).decode()
@@ -108,9 +123,8 @@ def test_report_is_one_page_with_everything(finished: Path) -> None:
                     final.setdefault((row["method"], row["metric"]), []).append(float(row["value"]))
         for (method, metric), (a, b) in final.items():
             cell = f"{(a + b) / 2.0:.4f} ± {abs(a - b) / 2.0:.4f}"  # two runs
-            kind, _, rest = method.upper().partition("-")
             before = "" if metric == "loss" else "<td>[^<]*"
-            assert re.search(f"<td>{kind} {rest}{before}<td>{cell}<td>", page)
+            assert re.search(f"<td>{title(method)}{before}<td>{cell}<td>", page)
 
 
 def test_curves_are_the_selection(finished: Path) -> None:
@@ -122,6 +136,14 @@ def test_curves_are_the_selection(finished: Path) -> None:
             r for r in csv.DictReader(file) if r["method"] == "ltl-sgd-sgd" and r["seed"] == "1"
         ]
     np.testing.assert_array_equal([float(r["value"]) for r in rows], expected.test_loss)
+    with (finished / e.name / "chosen.csv").open() as file:
+        every = [r for r in csv.DictReader(file) if r["seed"] == "1"]
+    chosen = [r for r in every if r["method"] == "ltl-sgd-sgd"]
+    assert list(chosen[0]) == ["experiment", "method", "seed", "tasks", "reg", "step"]
+    np.testing.assert_array_equal([float(r["reg"]) for r in chosen], expected.reg)
+    np.testing.assert_array_equal([float(r["step"]) for r in chosen], expected.step)
+    assert {r["step"] for r in every if r["method"] == "itl-sgd"} == {""}  # it has none
+    assert len(every) == 7 * len(METHODS)
 
 
 def test_results_do_not_depend_on_jobs_or_interruption(finished: Path, tmp_path: Path) -> None:
@@ -133,7 +155,8 @@ def test_results_do_not_depend_on_jobs_or_interruption(finished: Path, tmp_path:
         piece.unlink()
     pieces[1].write_bytes(pieces[1].read_bytes()[:-40])
     pieces[3].write_bytes(b"not a piece")
-    np.savez(pieces[5], tasks=np.arange(3), loss=np.zeros(3), accuracy=np.zeros(0), seconds=0.0)
+    three = {name: np.zeros(3) for name in ("loss", "reg", "step")}
+    np.savez(pieces[5], tasks=np.arange(3), accuracy=np.zeros(0), seconds=0.0, **three)
     result = run("synthetic-classification", *SMALL, "--out", str(out), "--jobs", "1")
     assert result.exit_code == 0, result.output
     assert result.output.count("computing this piece again") == 3
@@ -185,7 +208,8 @@ def test_settings_that_matter_keep_their_pieces_apart(tmp_path: Path) -> None:
         return PieceFolder(tmp_path, small(**changes), print).folder
 
     assert folder(seeds=3) == folder()  # more repetitions use the pieces there are
-    different = [folder(), folder(order="resample"), folder(n_tasks=6), folder(task_std=2.0)]
+    far = Drawn(RegressionEnvironment(task_std=2.0))
+    different = [folder(), folder(order="resample"), folder(n_tasks=6), folder(source=far)]
     assert len(set(different)) == 4
 
 
@@ -206,30 +230,41 @@ def test_a_user_changes_what_is_asked_and_nothing_else() -> None:
 
 def test_the_sweep_varies_one_thing_at_a_time() -> None:
     base = replace(EXPERIMENTS["synthetic-regression"], n_tasks=300, seeds=5)
-    usual = replace(base, n_tasks=200, seeds=3)
+    usual = replace(base, n_tasks=200, seeds=5)
     assert sweep(base) == [
-        *(replace(usual, task_std=std) for std in (0.5, 1.0, 2.0, 4.0)),
-        *(replace(usual, n_shots=n) for n in (40, 160)),
+        *(
+            (std, replace(usual, source=Drawn(RegressionEnvironment(task_std=std))))
+            for std in (0.5, 1.0, 2.0, 4.0)
+        ),
+        *((1.0, replace(usual, n_shots=n)) for n in (40, 160)),
     ]
-    assert {(e.n_tasks, e.seeds) for e in sweep(small(seeds=2))} == {(5, 2)}
+    assert {(e.n_tasks, e.seeds) for _, e in sweep(small(seeds=2))} == {(5, 2)}
 
 
 def test_gains_are_itl_minus_ltl_by_what_varies(finished: Path) -> None:
     """The claims about the sweep, from the pieces on disk."""
     base = replace(EXPERIMENTS["synthetic-regression"], n_tasks=6, seeds=2)
-    gains: dict[tuple[float, int], float] = {}
-    for e in sweep(base):
+    gains: dict[tuple[float, int], list[float]] = {}
+    for std, e in sweep(base):
         folder = PieceFolder(finished / "sweep", e, print)
         itl, ltl = (
-            np.mean([last_loss(folder, Piece(e, method, seed)) for seed in range(2)])
+            [last_loss(folder, Piece(e, method, seed)) for seed in range(2)]
             for method in ("itl-sgd", "ltl-sgd-sgd")
         )
-        gains[e.task_std, e.n_shots] = float(itl - ltl)
+        gains[std, e.n_shots or 0] = [a - b for a, b in zip(itl, ltl, strict=True)]
     page = html.unescape((finished / "report.html").read_text())
-    by_std = ", ".join(f"{gains[s, 10]:.2f} at spread {s:g}" for s in (0.5, 1.0, 2.0, 4.0))
-    by_rows = ", ".join(f"{gains[1.0, n]:.2f} at n {n}" for n in (10, 40, 160))
+
+    def said(std: float, n: int) -> str:
+        a, b = gains[std, n]
+        return f"{(a + b) / 2.0:.2f} ± {12.7062047 * abs(a - b) / 2.0:.2f}"  # Student's, two runs
+
+    by_std = ", ".join(f"{said(s, 10)} at spread {s:g}" for s in (0.5, 1.0, 2.0, 4.0))
+    by_rows = ", ".join(f"{said(1.0, n)} at n {n}" for n in (10, 40, 160))
     assert f"ITL minus LTL: {by_std}" in page
     assert f"ITL minus LTL: {by_rows}" in page
+    with (finished / "sweep" / "gains.csv").open() as file:
+        found = [float(r["gain"]) for r in csv.DictReader(file) if r["at"] == "160.0"]
+    assert found == gains[1.0, 160]
 
 
 def last_loss(folder: PieceFolder, piece: Piece) -> float:
@@ -355,15 +390,63 @@ def test_progress_is_announced_and_ends_at_all(tmp_path: Path) -> None:
 
 
 def test_final_values_have_their_standard_errors() -> None:
+    none = np.full((3, 2), np.nan)
     runs = Curves(
-        np.arange(2), np.array([[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]]), np.empty((3, 0)),
-        np.array([1.0, 2.0, 6.0]),
+        np.arange(2), np.array([[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]]), np.empty((3, 0)), none,
+        none, np.array([1.0, 2.0, 6.0]),
     )  # fmt: skip
-    (axes,) = draw(small(n_tasks=1), {"itl-sgd": runs}).axes
+    axes, _ = draw(small(n_tasks=1), {"itl-sgd": runs}).axes
     (line,) = axes.get_lines()
     assert list(np.asarray(line.get_ydata())) == [9.0, 3.0]
     low, high = axes.collections[0].get_datalim(axes.transData).intervaly
     assert (low, high) == pytest.approx((3.0 - np.sqrt(14.0 / 3.0), 9.0))
+
+
+def test_one_run_has_no_error_and_no_band(tmp_path: Path) -> None:
+    outcome = run_experiments(small(seeds=1), ["itl-sgd", "ltl-sgd-sgd"], tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "loss, one run" in page
+    assert "±" not in page
+    assert "nan" not in page
+    _, curves = outcome.results["synthetic-regression"]
+    assert all(not axes.collections for axes in draw(small(), curves).axes)
+
+
+def test_fewer_tasks_than_asked_for_are_said(tmp_path: Path) -> None:
+    lenk = configured("lenk-regression", None, 300, True, "stream")
+    said = cut_short(lenk, 300)
+    assert said == (
+        "lenk-regression: 100 training tasks instead of 300; the data has 180 tasks, of which 80 "
+        "are for validation and test"
+    )
+    assert cut_short(lenk, 100) is None
+    assert cut_short(configured("synthetic-regression", None, 3000, False, "stream"), 3000) is None
+    told: list[str] = []
+    request = Request([small()], ["itl-sgd"], tmp_path, say=told.append, notes=(said,))
+    reproduce(request)
+    assert told == [said]
+    assert said in (tmp_path / "report.html").read_text()
+
+
+def test_time_is_taken_after_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method runs on next to nothing first, once for each shape of tasks."""
+    order: list[str] = []
+
+    def clock() -> float:
+        order.append("clock")
+        return 0.0
+
+    def noted(name: str, e: Experiment, *rest: Any) -> Any:
+        order.append(e.name)
+        return run_method(name, e, *rest)
+
+    monkeypatch.setattr("headstart.experiments.pieces.perf_counter", clock)
+    monkeypatch.setattr("headstart.experiments.pieces.run_method", noted)
+    e = small(n_shots=3)  # a shape that no other test has
+    for _ in range(2):
+        Piece(e, "itl-sgd", 0).compute()
+    timed = ["clock", e.name, "clock"]
+    assert order == ["warm", *timed, *timed]
 
 
 def test_missing_data_leaves_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -315,3 +315,17 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         for jobs in (2, 5, -1):
             many = task_weights(tasks, np.zeros(4), 0.1, inner=inner, n_jobs=jobs)
             np.testing.assert_array_equal(one, many)
+
+
+@given(problems(("normal",)), st.booleans())
+def test_the_path_is_every_iterate(p: Problem, resample: bool) -> None:
+    order = "resample" if resample else "stream"
+    found = biased_sgd(p.X, p.y, p.h, p.lam, p.loss, order, 0, keep_path=True)
+    assert biased_sgd(p.X, p.y, p.h, p.lam, p.loss).path is None
+    assert found.path is not None
+    assert found.path.shape == (p.n + 1, p.h.size)
+    scale = 1e-9 * (1.0 + np.abs(found.path).max())
+    np.testing.assert_allclose(found.path[-1], found.last, atol=scale)
+    np.testing.assert_allclose(found.path[:-1].mean(axis=0), found.average, atol=scale)
+    if not resample:
+        np.testing.assert_allclose(found.path, p.naive.iterates, atol=scale)

@@ -17,13 +17,14 @@ from headstart.experiments import EXPERIMENTS, METHODS
 from headstart.experiments.figures import title
 from headstart.experiments.reproduce import Outcome, Request
 from headstart.experiments.reproduce import reproduce as run_experiments
-from headstart.experiments.settings import configured
+from headstart.experiments.settings import PAPER, configured, cut_short
 from headstart.tasks import ORDERS
 
 
 def reproduce(
     experiments: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of: {', '.join(EXPERIMENTS)}. All if none.")
+        list[str] | None,
+        typer.Argument(help=f"Any of: {', '.join(EXPERIMENTS)}. The paper's four if none."),
     ] = None,
     methods: Annotated[
         list[str] | None,
@@ -41,8 +42,8 @@ def reproduce(
 
     Started again with the same arguments it goes on from what is finished.
     """
-    names = _chosen("experiment", experiments, list(EXPERIMENTS))
-    asked = _chosen("method", methods, list(METHODS))
+    names = _chosen("experiment", experiments, list(EXPERIMENTS), list(PAPER))
+    asked = _chosen("method", methods, list(METHODS), list(METHODS))
     if order not in ORDERS:
         stop(f"--order: expected one of {', '.join(ORDERS)}, found {order}", WRONG)
     with (
@@ -51,8 +52,9 @@ def reproduce(
         progress_bar(console) as progress,
     ):
         bar = progress.add_task("experiments", total=None)
+        chosen = [configured(name, seeds, tasks, quick, order) for name in names]
         request = Request(
-            [configured(name, seeds, tasks, quick, order) for name in names],
+            chosen,
             asked,
             out,
             jobs or workers.threads or cores(),
@@ -60,6 +62,7 @@ def reproduce(
             lambda cost: progress.advance(bar, cost),
             lambda total: progress.update(bar, total=total),
             workers.executor,
+            tuple(note for e in chosen if (note := cut_short(e, tasks))),
         )
         try:
             outcome = run_experiments(request)
@@ -74,9 +77,9 @@ def reproduce(
         raise typer.Exit(NOT_DONE)
 
 
-def _chosen(what: str, texts: list[str] | None, known: list[str]) -> list[str]:
-    """The names that the user asked for, in the order in which they are known; all if none."""
-    names = [name for text in texts or [] for name in split_names(text) or []] or known
+def _chosen(what: str, texts: list[str] | None, known: list[str], usual: list[str]) -> list[str]:
+    """The names that the user asked for, in the order in which they are known; else the usual."""
+    names = [name for text in texts or [] for name in split_names(text) or []] or usual
     for name in names:
         if name not in known:
             stop(f"{what}: expected any of {', '.join(known)}, found {name}", WRONG)
@@ -93,4 +96,4 @@ def _print_outcome(outcome: Outcome) -> None:
             table.add_row(name, title(method), str(experiment.n_tasks), final, hits)
     console.print(table)
     for claim in outcome.claims:
-        print_line(f"{claim.verdict:5}  {claim.experiment}: {claim.statement} ({claim.numbers})")
+        print_line(f"{claim.verdict:7}  {claim.experiment}: {claim.statement} ({claim.numbers})")

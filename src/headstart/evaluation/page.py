@@ -28,7 +28,9 @@ th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; text-align: right;
 th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 th.text, td.text { text-align: left; }
 img { max-width: 100%; } .holds { color: #1b7837; } .fails { color: #b2182b; }
-.open { color: #777; } footer { color: #777; font-size: .85rem; margin-top: 3rem; }
+.open { color: #777; } .unclear { color: #9a6700; } figure { margin: 1.5rem 0; }
+figcaption { color: #555; font-size: .9rem; }
+footer { color: #777; font-size: .85rem; margin-top: 3rem; }
 """
 
 

@@ -1,21 +1,39 @@
-"""The paper's experiments: settings, pieces of work, claims and figures."""
+"""Experiments: the paper's, and one's own with any tasks, loss and sizes.
 
-from headstart.experiments.pieces import (
-    Curve,
-    Piece,
-    PieceFolder,
-    draw_data,
-    run_pieces,
+An `Experiment` has a `Source` of tasks and settings. `run` gives curves, figures and a report.
+"""
+
+from headstart.experiments.methods import METHODS, methods_of
+from headstart.experiments.pieces import Curve, Curves, Piece, PieceFolder, run_pieces
+from headstart.experiments.settings import EXPERIMENTS, PAPER, Experiment, draw_data
+from headstart.experiments.sources import (
+    Data,
+    Dealt,
+    Drawn,
+    Exam,
+    Lenk,
+    Sizes,
+    Source,
+    deal,
 )
-from headstart.experiments.settings import EXPERIMENTS, METHODS, Experiment, methods_of
 
 __all__ = [
     "EXPERIMENTS",
     "METHODS",
+    "PAPER",
     "Curve",
+    "Curves",
+    "Data",
+    "Dealt",
+    "Drawn",
+    "Exam",
     "Experiment",
+    "Lenk",
     "Piece",
     "PieceFolder",
+    "Sizes",
+    "Source",
+    "deal",
     "draw_data",
     "methods_of",
     "run_pieces",

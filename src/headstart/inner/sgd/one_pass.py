@@ -15,6 +15,7 @@ from headstart._core.checks import (
     as_numbers,
     check_bias,
     check_choice,
+    check_flag,
     check_regs,
     check_task,
 )
@@ -38,11 +39,13 @@ class SGDResult(NamedTuple):
     last : the iterate ``w_{n+1}``
     dual : the subgradients ``u_1, ..., u_n``, one per visited row (with ``order="resample"``
         these are the drawn rows)
+    path : the iterates ``w_1, ..., w_{n+1}``, shape (n + 1, d), if they were to be kept
     """
 
     average: FloatArray
     last: FloatArray
     dual: FloatArray
+    path: FloatArray | None = None
 
 
 @kernel
@@ -174,6 +177,7 @@ def biased_sgd(
     loss: str | Loss = "absolute",
     order: str = "stream",
     random_state: object = None,
+    keep_path: bool = False,
 ) -> SGDResult:
     r"""One pass of stochastic gradient descent on a task, regularised toward `bias`.
 
@@ -193,11 +197,13 @@ def biased_sgd(
         Each row once in the order given, or n rows drawn with replacement.
     random_state : None, int or numpy.random.Generator
         Used by ``order="resample"``.
+    keep_path : bool
+        Whether to return all iterates, too.
 
     Returns
     -------
     SGDResult
-        ``average``, ``last`` and ``dual``. The average never uses the last row, and for
+        ``average``, ``last``, ``dual`` and ``path``. The average never uses the last row, and for
         n = 1 it is the bias.
 
     Examples
@@ -207,7 +213,7 @@ def biased_sgd(
     [2.] [2.] [-1.  0.]
     """
     chosen = get_loss(loss)
-    objective = chosen.regularised(reg)
+    objective, kept = chosen.regularised(reg), check_flag("keep_path", keep_path)
     inputs, labels = check_task(X, y)
     chosen.check_labels(labels)
     h = check_bias("bias", bias, inputs.shape[1])
@@ -220,8 +226,15 @@ def biased_sgd(
         visited = inputs if order == "stream" else inputs[rows.drawn]
         average = predictor_of(visited, h, np.array(objective.lam), u, AVERAGE)
         last = h - S / (n * objective.lam)
-        found = SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype))
+        path = _iterates(visited, h, objective.lam, u).astype(dtype) if kept else None
+        found = SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype), path)
     return check_answer(found, "X, y, bias, reg")
+
+
+def _iterates(X: FloatArray, h: Vector, lam: float, u: Vector) -> FloatArray:
+    """``w_{k+1} = h - (1 / (k lam)) sum_{i<=k} u_i x_i``, all of them, from ``w_1 = h``."""
+    drift = np.cumsum(u[:, None] * X, axis=0) / (lam * np.arange(1, len(u) + 1))[:, None]
+    return np.vstack([h, h - drift])
 
 
 def weights_from_dual(
