@@ -61,7 +61,7 @@ class Column(NamedTuple):
 
 
 @kernel
-def _read_task(X: FloatArray, y: FloatArray, H: Matrix, lams: Vector, form: Form) -> Batch:
+def read_task(X: FloatArray, y: FloatArray, H: Matrix, lams: Vector, form: Form) -> Batch:
     """The products of a task's rows, as scores."""
     n, m = len(y), lams.size
     K, S, targets = np.dot(X, X.T), np.dot(X, H), np.zeros(m)
@@ -176,7 +176,7 @@ def _descend(batch: Batch, form: Form, q: int, column: Column) -> float:
 
 
 @inlined
-def _improve(batch: Batch, form: Form, B: Matrix, gaps: Vector) -> None:
+def _improve_all(batch: Batch, form: Form, B: Matrix, gaps: Vector) -> None:
     """Bring the gaps of all candidates to their targets, where that is quick."""
     n, m = B.shape
     now = np.empty((n, m))
@@ -203,14 +203,14 @@ def _improve(batch: Batch, form: Form, B: Matrix, gaps: Vector) -> None:
 
 
 @kernel
-def _improve_by_form(batch: Batch, form: Form, B: Matrix, gaps: Vector) -> None:
-    """As `_improve`; the paper's two losses are constants in their loops."""
+def improve(batch: Batch, form: Form, B: Matrix, gaps: Vector) -> None:
+    """As `_improve_all`, for any loss; the paper's two losses are constants in their loops."""
     if form.code == ABSOLUTE:
-        _improve(batch, ABSOLUTE_FORM, B, gaps)
+        _improve_all(batch, ABSOLUTE_FORM, B, gaps)
     elif form.code == HINGE:
-        _improve(batch, HINGE_FORM, B, gaps)
+        _improve_all(batch, HINGE_FORM, B, gaps)
     else:
-        _improve(batch, form, B, gaps)
+        _improve_all(batch, form, B, gaps)
 
 
 @kernel
@@ -250,8 +250,8 @@ def solve_batch(
     (n, d), m = X.shape, lams.size
     gaps[:] = math.inf
     if n <= 2 * d:
-        batch = _read_task(X, y, H, lams, form)
-        _improve_by_form(batch, form, B, gaps)
+        batch = read_task(X, y, H, lams, form)
+        improve(batch, form, B, gaps)
         for q in range(m):
             if gaps[q] <= batch.targets[q]:
                 gaps[q] = 0.0
