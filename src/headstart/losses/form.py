@@ -50,6 +50,12 @@ class Form(NamedTuple):
     table: int
 
 
+# The paper's two losses as constants: what a compiled loop knows beforehand it need not ask of
+# every number, and so it can take several at once.
+ABSOLUTE_FORM = Form(ABSOLUTE, 0.0, 0.0, False, -1.0, 1.0, 0)
+HINGE_FORM = Form(HINGE, 0.0, 0.0, True, -1.0, 0.0, 0)
+
+
 class Objective(NamedTuple):
     """What kernels see of a task's regularised risk: reg, and the loss."""
 

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.answers import quietly
-from headstart._core.checks import FloatArray, Vector
+from headstart._core.checks import Vector
 from headstart._core.jit import kernel, run_blocks
 from headstart.inner import Inner
-from headstart.inner.erm import MAX_ITER, TOLERANCE, Unsolved, solve_task, workspace
-from headstart.inner.erm.dual import Workspace
+from headstart.inner.erm import TOLERANCE, Unsolved, solve_batch
 from headstart.inner.sgd.batch import drawn_gram_pass, gram_pass
 from headstart.inner.sgd.one_pass import AVERAGE, averaging
-from headstart.losses import Form, Objective
+from headstart.losses import Form
 from headstart.losses.many import sum_losses
 from headstart.tasks import Rows, TaskSet, longest
 
@@ -65,39 +64,16 @@ def learn_passing(
 
 
 @kernel
-def _solve(
-    X: FloatArray,
-    y: FloatArray,
-    candidates: Candidates,
-    q: int,
-    h: Vector,
-    w: Vector,
-    b: Vector,
-    work: Workspace,
-) -> float:
-    """Solve a task from candidate q's bias, put into h; return the gap, or 0 if solved."""
-    h[:] = candidates.H[:, q]
-    if not math.isfinite(h.sum()):
-        w[:] = h
-        return 0.0
-    objective = Objective(candidates.lams[q], candidates.form)
-    target = TOLERANCE * min(1.0, objective.lam)
-    gap, _, solved = solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
-    return 0.0 if solved else gap
-
-
-@kernel
 def learn_exactly(rows: Rows, t: int, candidates: Candidates, gaps: Vector) -> None:
     """Update every candidate's bias with task t, exact meta-gradients; fill `gaps`."""
-    H, lams, gammas, _ = candidates
+    H, lams, gammas, form = candidates
     begin, end = rows.offsets[t], rows.offsets[t + 1]
-    X, y = rows.X[begin:end], rows.y[begin:end]
     d, m = H.shape
-    work, w, h, b = workspace(end - begin, d), np.empty(d), np.empty(d), np.zeros(end - begin)
-    for q in range(m):
-        gaps[q] = _solve(X, y, candidates, q, h, w, b, work)
-        for j in range(d):
-            H[j, q] -= gammas[q] * lams[q] * (h[j] - w[j])
+    W, B = np.empty((d, m)), np.zeros((end - begin, m))
+    solve_batch(rows.X[begin:end], rows.y[begin:end], H, lams, form, B, W, gaps)
+    for j in range(d):
+        for q in range(m):
+            H[j, q] -= gammas[q] * lams[q] * (H[j, q] - W[j, q])
 
 
 @kernel
@@ -167,20 +143,16 @@ def _try_exactly(
 ) -> None:
     """Mean query loss of every candidate on each task: exact solutions.
 
-    `duals` holds a row for each candidate with the dual points of all shots, from which
-    the next bias starts: it moves little from task to task.
+    `duals` holds the dual points of all shots, a column for each candidate. The next bias starts
+    from them: it moves little from task to task.
     """
-    d, m = candidates.H.shape
-    n = longest(shots.offsets, first, last)
-    work, w, h = workspace(n, d), np.empty(d), np.empty(d)
-    W, Z = np.empty((d, m)), np.empty((longest(queries.offsets, first, last), m))
+    H, lams, _, form = candidates
+    W, Z = np.empty(H.shape), np.empty((longest(queries.offsets, first, last), lams.size))
     for t in range(first, last):
         begin, end = shots.offsets[t], shots.offsets[t + 1]
-        X, y = shots.X[begin:end], shots.y[begin:end]
-        for q in range(m):
-            gaps[t, q] = _solve(X, y, candidates, q, h, w, duals[q, begin:end], work)
-            W[:, q] = w
-        _query_losses(queries, t, W, candidates.form, Z, out[t])
+        X, y, B = shots.X[begin:end], shots.y[begin:end], duals[begin:end]
+        solve_batch(X, y, H, lams, form, B, W, gaps[t])
+        _query_losses(queries, t, W, form, Z, out[t])
 
 
 def mean_losses(

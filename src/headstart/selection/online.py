@@ -140,7 +140,7 @@ def select_online(
 
     H, total = np.zeros((d, m)), np.zeros((d, m))
     lams, gammas = grid[0].ravel(), grid[1].ravel()
-    duals, gaps, unsolved = np.zeros((m, len(trial[0].X))), np.empty(m), Unsolved()
+    duals, gaps, unsolved = np.zeros((len(trial[0].X), m)), np.empty(m), Unsolved()
     rows, drawn = tasks.rows(), np.empty((0, m), np.int64)
     seen = [t for t in range(T + 1) if t % apart == 0 or t == T]
     validation, best, biases, tested = [], [], [], []
@@ -210,7 +210,7 @@ def select_reg(
     h = check_bias("bias", bias, trial[0].n_features)
     H = np.repeat(h[:, None], lams.size, axis=1)
     candidates = Candidates(H, lams, np.zeros_like(lams), chosen.form)
-    duals, unsolved = np.zeros((lams.size, len(trial[0].X))), Unsolved()
+    duals, unsolved = np.zeros((len(trial[0].X), lams.size)), Unsolved()
     with threadpool_limits(1, user_api="blas"), quietly():
         losses = _losses(trial, candidates, examiner, duals, unsolved, jobs)
         reg = float(lams[_best(losses, "regs", "larger regs")])

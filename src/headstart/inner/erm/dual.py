@@ -71,7 +71,13 @@ def rounding(X: FloatArray, y: FloatArray, h: Vector) -> float:
     size = 0.0
     for i in range(len(y)):
         size += abs(dot(X, i, h)) + abs(y[i])
-    return min(1e-13 * size / len(y), 1e150)
+    return rounding_of(size / len(y))
+
+
+@kernel
+def rounding_of(size: float) -> float:
+    """As `rounding`, from the mean of ``|<x, h>| + |y|``."""
+    return min(1e-13 * size, 1e150)
 
 
 @kernel
