@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"(serve|prepare|__init__)\.py$",
     "within_subsection_order": "gallery_parts.Told",
     "image_scrapers": ("matplotlib", "gallery_parts.written_picture"),
+    "reset_modules": ("matplotlib", "gallery_parts.give_file"),
     "backreferences_dir": "api/shown",
     "doc_module": ("headstart",),
     "reference_url": {"headstart": None},

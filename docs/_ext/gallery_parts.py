@@ -6,6 +6,7 @@ colon is the title of its page.
 
 from __future__ import annotations
 
+import builtins
 import re
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 from sphinx_gallery.scrapers import figure_rst
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDER = [
     "algorithm_and_dual.py",
     "moreau_envelope.py",
@@ -55,6 +57,12 @@ def written_picture(block: object, block_vars: dict[str, Any], gallery_conf: Any
     place = Path(next(block_vars["image_path_iterator"]))
     shutil.copy(picture, place)
     return str(figure_rst([str(place)], gallery_conf["src_dir"]))
+
+
+def give_file(gallery_conf: object, fname: str) -> None:
+    """Let scripts know where they stand, as Python does: sphinx-gallery has no ``__file__``."""
+    del gallery_conf
+    builtins.__file__ = str(EXAMPLES / fname)  # type: ignore[attr-defined]
 
 
 def title_and_rest(sentence: str) -> tuple[str, str]:
