@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: reproduce test lint attack bench growth mixed-models quality clean
+.PHONY: reproduce test lint docs attack bench growth mixed-models quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
@@ -16,6 +16,11 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in docs/_build/html: pages, reference, and a gallery whose scripts are run.
+docs: examples/data/ready
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/_ext/links.py docs/_build/html
 
 # Hostile calls, damaged models, kills, races and bad files, for as long as that takes.
 attack: .venv/ready
@@ -49,5 +54,6 @@ examples/data/ready: .venv/ready examples/prepare.py
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data examples/pictures
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data examples/pictures \
+	  docs/_build docs/api docs/auto_examples docs/auto_gallery docs/command-line.md
 	find src tests benchmarks examples -name __pycache__ -type d -exec rm -rf {} +

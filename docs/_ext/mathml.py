@@ -6,7 +6,7 @@ needed of STIX Two Math, from the package ziamath.
 
 from __future__ import annotations
 
-from importlib.resources import files
+from importlib.metadata import files
 from pathlib import Path
 
 from docutils import nodes
@@ -18,7 +18,7 @@ from sphinx.util import logging
 from sphinx.util.typing import ExtensionMetadata
 from sphinx.writers.html5 import HTML5Translator
 
-FONT = files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
+FONT = "STIXTwoMath-Regular.ttf"
 SIGNS = [
     *range(0x20, 0x180),  # Latin
     *range(0x300, 0x370),  # accents
@@ -67,7 +67,8 @@ def write_font(app: Sphinx, error: Exception | None) -> None:
     place = Path(app.outdir) / "_static" / "formulas.woff"
     if error is not None or place.exists() or app.builder.format != "html":
         return
-    font = TTFont(str(FONT))
+    (source,) = (part for part in files("ziamath") or () if part.name == FONT)
+    font = TTFont(str(source.locate()))
     subsetter = Subsetter(Options(layout_features=["*"], notdef_outline=True))
     subsetter.populate(unicodes=SIGNS)
     subsetter.subset(font)
