@@ -40,6 +40,7 @@ def to_mathml(code: str, block: bool) -> str:
     >>> "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in to_mathml(r"\frac12 x", block=False)
     True
     """
+    code = code.replace(r"\arg\min", r"\operatorname{argmin}")
     return str(convert(code, display="block" if block else "inline"))
 
 

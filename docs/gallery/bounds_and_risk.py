@@ -52,5 +52,5 @@ for name, color in colors.items():
 ax.set(xscale="log", yscale="log", xlabel="rows of a task, n", ylabel="excess risk")
 ax.set_xticks(sizes, [str(n) for n in sizes])
 ax.minorticks_off()
-ax.legend(frameon=False, ncols=3, fontsize="small")
+figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize="small")
 plt.show()

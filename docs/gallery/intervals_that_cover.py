@@ -8,6 +8,7 @@ wrong this fails, and `plot.intervals` shows it: look at yours.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.stats import norm
 
 from headstart import MetaRegressor
 
@@ -36,12 +37,10 @@ for k in shots:
 
 # %%
 
-from scipy.stats import norm  # noqa: E402
-
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 left.bar([str(k) for k in shots], [widths[k] for k in shots], color="#56b4e9")
-left.axhline(2 * norm.ppf(0.95) * 2.0, color="#222222", lw=0.8)
-left.text(4.4, 2 * norm.ppf(0.95) * 2.0, "the noise alone", ha="right", va="bottom")
+left.axhline(2 * norm.ppf(0.95) * 2.0, color="#222222", ls="--", lw=1, label="the noise alone")
+left.legend(frameon=False)
 left.set(xlabel="rows of a new task", ylabel="width of 90 % intervals")
 covered = {}
 for k, color in zip(shots, ("#e69f00", "#009e73", "#56b4e9", "#0072b2", "#cc79a7"), strict=True):

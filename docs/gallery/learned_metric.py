@@ -1,7 +1,7 @@
 """What the learned metric sees: directions in which tasks differ, and directions in which not.
 
 The tasks' weights lie along a line, nearly. One number for all directions must allow for the
-widest, a variance for each column still allows a square; the full covariance has the shape itself.
+widest; a variance for each column knows their sizes; the full covariance has the shape itself.
 What that is worth is on the right: the fewer rows a new task has shown, the more the shape decides.
 """
 
@@ -12,7 +12,7 @@ from matplotlib.patches import Ellipse
 from headstart import TaskSet, learn_prior
 
 rng = np.random.default_rng(0)
-spread = np.array([[4.0, 3.8], [3.8, 4.0]])
+spread = np.array([[6.0, 2.6], [2.6, 1.3]])
 
 
 def draw(count: int, rows: int) -> tuple[TaskSet, np.ndarray]:

@@ -41,7 +41,7 @@ reg = 0.5
 curve = np.array([envelope(one, reg) for one in h])
 right.plot(h, curve, color="#0072b2", label=f"envelope, reg {reg}")
 lines = []
-for start, color in ((-1.5, "#d55e00"), (3.0, "#cc79a7")):
+for start, color in ((0.2, "#d55e00"), (3.0, "#cc79a7")):
     found = biased_sgd(X, y, [start], reg)
     exact = biased_erm(X, y, [start], reg, tol=1e-10)
     slope = float(X[:, 0] @ found.dual) / len(y)

@@ -27,7 +27,12 @@ print("verdict:", found.verdict)
 model = MetaRegressor(group="firm").fit(X, invested)
 print(model.summary().round(3).to_string())
 
-figure, axes = plt.subplots(2, 1, figsize=(8.5, 7.5), layout="constrained")
-plot.few_shot_curve(found.curves, ax=axes[0], error="error in millions of dollars")
-plot.entities(model, ax=axes[1], target="investment")
+axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")[1]
+plot.entities(model, ax=axes, target="investment")
+
+# %%
+# Errors on firms held out, by the years that are known of them.
+
+axes = plt.subplots(figsize=(8.5, 4.8), layout="constrained")[1]
+plot.few_shot_curve(found.curves, ax=axes, error="error in millions of dollars")
 plt.show()

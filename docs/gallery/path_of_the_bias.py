@@ -3,7 +3,7 @@
 Two features, so that biases can be drawn. Curves of equal height are those of the meta-objective,
 the mean of the tasks' envelopes. A task moves the bias by step times its meta-gradient: a large
 step comes quickly and then wanders, a small one is on its way for long. The mean of all biases,
-which `learn_bias` returns, is calm in both cases.
+which `learn_bias` returns, is calm, and with a small step it lags behind.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """When sharing hurts: a start that is wrong, and tasks that are too different.
 
-On the left the paper's algorithm is handed a bias farther and farther from the right one. With a
-strong pull a wrong start costs more than none; with the pull chosen anew for each bias it costs at
-most what starting at zero does. On the right the tasks themselves: one model for all fails where
+On the left the paper's algorithm is handed a bias farther and farther from the right one. Soon it
+costs more than no bias, and choosing the pull anew for each hardly helps: eight rows cannot undo a
+wrong start. On the right the tasks themselves: one model for all fails where
 tasks differ, each alone fails where they are alike, and a learned prior, which learns from
 the tasks how far to trust them, is level with the better one at both ends.
 """
