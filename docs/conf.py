@@ -10,8 +10,6 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 import matplotlib  # noqa: E402
 
-
-
 import headstart  # noqa: E402
 
 matplotlib.use("agg")

@@ -173,4 +173,3 @@ def test_one_certificate_serves_all_gradients(p: Problem, seed: int) -> None:  #
         assert cost(h, other, lam)[0] >= here + along_D - epsilon - slack
         along_reg = g @ (h - p.h) - 0.5 * (1.0 / reg - 1.0 / lam) * (g @ D @ g)
         assert cost(h, D, reg)[0] >= here + along_reg - epsilon - slack
-

@@ -6,6 +6,7 @@ needed of STIX Two Math, from the package ziamath.
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import files
 from pathlib import Path
 
@@ -29,6 +30,7 @@ SIGNS = [
     *range(0x2A00, 0x2B00),
     *range(0x1D400, 0x1D800),  # letters of formulas
 ]
+FUNCTION = re.compile(r"(<mi>(?:log|det|tanh|cosh|diag|tr)</mi>)(?=<m[in])")  # and its argument
 LOG = logging.getLogger(__name__)
 
 
@@ -41,7 +43,8 @@ def to_mathml(code: str, block: bool) -> str:
     True
     """
     code = code.replace(r"\arg\min", r"\operatorname{argmin}")
-    return str(convert(code, display="block" if block else "inline"))
+    found = str(convert(code, display="block" if block else "inline"))
+    return FUNCTION.sub(r'\1<mspace width="0.17em" />', found)
 
 
 def _write(self: HTML5Translator, node: nodes.Element, block: bool) -> None:

@@ -1,7 +1,7 @@
-"""Bounds beside what was measured: the order is right, the distance is large.
+r"""Bounds beside what was measured: the order is right, the distance is large.
 
 `headstart.theory` has the paper's prescribed parameters with the bounds that hold for them. Here
-the tasks of an environment whose :math:`\\mathrm{Var}_h` is known are learned with just these
+the tasks of an environment whose :math:`\mathrm{Var}_h` is known are learned with just these
 parameters, and the excess risk of new tasks is measured: their loss less that of the weights that
 made the labels. All bounds hold, and order the methods as measured; none is close. They hold for
 every environment, also for far worse ones.

@@ -1,7 +1,7 @@
-"""Certificates beside a constant: how exact a meta-gradient is, from the data alone.
+r"""Certificates beside a constant: how exact a meta-gradient is, from the data alone.
 
-The meta-gradient of one pass is exact up to an :math:`\\varepsilon`. The paper bounds it on average
-by :math:`c_{n,\\lambda}`, for which the size of inputs and slopes must be known.
+The meta-gradient of one pass is exact up to an :math:`\varepsilon`. The paper bounds it on average
+by :math:`c_{n,\lambda}`, for which the size of inputs and slopes must be known.
 `theory.certificate` computes one for the task at hand, and knows nothing but the rows. With the
 exact solution at hand it is sharper still. On the right what it is good for: it bounds the
 distance from the meta-gradient to the exact one, for every sample.

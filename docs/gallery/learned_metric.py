@@ -38,9 +38,10 @@ for metric, prior in priors.items():
     size, axes = np.linalg.eigh(prior.covariance)
     angle = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
     wide, narrow = 4.0 * np.sqrt(size[1]), 4.0 * np.sqrt(size[0])  # two standard deviations
-    left.add_patch(
-        Ellipse(prior.bias, wide, narrow, angle=angle, fill=False, lw=2, color=colors[metric])
-    )
+    first, second = prior.bias
+    shape = Ellipse((first, second), wide, narrow, angle=angle, fill=False, lw=2)
+    shape.set_edgecolor(colors[metric])
+    left.add_patch(shape)
     errors[metric] = [
         np.linalg.norm(
             (prior.posteriors(new.split_rows(k)[0]).weights if k else prior.bias) - truth, axis=1

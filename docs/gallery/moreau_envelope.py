@@ -1,10 +1,10 @@
-"""The Moreau envelope: what a task costs from each start, and lines that stay below it.
+r"""The Moreau envelope: what a task costs from each start, and lines that stay below it.
 
 With one feature everything can be drawn. A task's mean loss R(w) is a chain of straight pieces.
-Its envelope L(h), the least of :math:`R(w) + \\frac\\lambda2(w-h)^2` over w, is what the task costs
+Its envelope L(h), the least of :math:`R(w) + \frac\lambda2(w-h)^2` over w, is what the task costs
 that starts from h: smooth, never above R, and flatter where reg is small. Algorithm 2 descends the
 mean of such envelopes. The meta-gradient of one pass is the slope of a line that is below the
-envelope everywhere once it is lowered by the certificate :math:`\\varepsilon`.
+envelope everywhere once it is lowered by the certificate :math:`\varepsilon`.
 """
 
 import matplotlib.pyplot as plt

@@ -6,11 +6,11 @@ questions are always the same: does sharing help, what is shared, and who is unu
 """
 
 import matplotlib.pyplot as plt
-import statsmodels.api as sm
+from statsmodels.datasets import grunfeld
 
 from headstart import MetaRegressor, diagnose, plot
 
-table = sm.datasets.grunfeld.load_pandas().data
+table = grunfeld.load_pandas().data
 X, invested = table[["firm", "value", "capital"]], table["invest"]
 print(table.head(3).to_string(index=False))
 

@@ -1,9 +1,9 @@
-"""A loss of one's own: log cosh, in six lines, in every algorithm.
+r"""A loss of one's own: log cosh, in six lines, in every algorithm.
 
 A loss is a class with its parts as static methods of numbers, which are compiled. Its slope is
 enough for Algorithms 1 and 2; a parabola above it is enough for a learned prior. Log cosh is a
 square near zero and an absolute value far away. As a function of :math:`s^2` it is concave, so that
-its tangent there is the parabola that is asked for: :math:`\\omega = \\tanh(\\xi)/\\xi`.
+its tangent there is the parabola that is asked for: :math:`\omega = \tanh(\xi)/\xi`.
 """
 
 import math
@@ -24,17 +24,17 @@ class LogCosh(Loss):
     domain = (-1.0, 1.0)  # the range of its slopes
 
     @staticmethod
-    def phi(s, a, b):
+    def phi(s: float, a: float, b: float) -> float:
         """The loss: abs(s) + log(1 + exp(-2 abs(s))) - log 2."""
         return abs(s) + math.log1p(math.exp(-2.0 * abs(s))) - math.log(2.0)
 
     @staticmethod
-    def slope(s, a, b):
+    def slope(s: float, a: float, b: float) -> float:
         """Its derivative."""
         return math.tanh(s)
 
     @staticmethod
-    def quadratic(mean, variance, a, b):
+    def quadratic(mean: float, variance: float, a: float, b: float) -> tuple[float, float, float]:
         """The parabola omega (s - t)^2 / 2 + c that is above the loss and touches it at xi."""
         xi = math.sqrt(mean * mean + variance)
         omega = math.tanh(xi) / xi if xi > 1e-8 else 1.0

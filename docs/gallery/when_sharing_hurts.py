@@ -22,9 +22,7 @@ direction = np.tile([1.0, -1.0], 5) / np.sqrt(10.0)
 distances, regs = np.linspace(0, 12, 13), np.geomspace(1e-3, 1e2, 26)
 right_reg = select_reg(valid, test, environment.mean, regs).reg
 alone = select_reg(valid, test, np.zeros(10), regs).test_loss
-kept = [
-    evaluate_bias(*test, environment.mean + r * direction, right_reg).mean() for r in distances
-]
+kept = [evaluate_bias(*test, environment.mean + r * direction, right_reg).mean() for r in distances]
 chosen = [
     select_reg(valid, test, environment.mean + r * direction, regs).test_loss for r in distances
 ]
@@ -33,8 +31,9 @@ chosen = [
 # Tasks that differ more and more, after four rows of a new one.
 
 spreads = [0.0, 0.3, 1.0, 3.0, 10.0]
+ridge = RidgeCV(alphas=np.geomspace(1e-3, 1e3, 7), fit_intercept=False)
 ways = {
-    "each task alone": (RidgeCV(alphas=np.geomspace(1e-3, 1e3, 7), fit_intercept=False), "independent"),
+    "each task alone": (ridge, "independent"),
     "all tasks pooled": (LinearRegression(fit_intercept=False), "pooled"),
     "headstart": (MetaRegressor(fit_intercept=False), None),
 }
@@ -46,10 +45,8 @@ for spread in spreads:
     X = rng.normal(size=(1200, 3))
     y = np.sum(X * own[ids], axis=1) + rng.normal(size=1200)
     for name, (estimator, how) in ways.items():
-        score = few_shot_score(
-            estimator, X, y, ids, shots=4, how=how, error="absolute", folds=3
-        )  # fmt: skip
-        errors[name].append(float(score))
+        score = few_shot_score(estimator, X, y, ids, shots=4, how=how, folds=3)
+        errors[name].append(score)
 
 # %%
 
