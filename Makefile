@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: reproduce test lint dist pythons attack bench growth mixed-models peers quality clean
+.PHONY: reproduce test lint docs dist pythons attack bench growth mixed-models peers quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
@@ -17,6 +17,11 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in docs/_build/html: pages, reference, and a gallery whose scripts are run.
+docs: examples/data/ready
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/_ext/links.py docs/_build/html
 
 # Source archive and wheel; the wheel alone, with what it asks for, in a new environment.
 dist: .venv/ready
@@ -72,5 +77,6 @@ examples/data/ready: .venv/ready examples/prepare.py
 	touch $@
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data examples/pictures
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist results examples/data examples/pictures \
+	  docs/_build docs/api docs/auto_examples docs/auto_gallery docs/command-line.md
 	find src tests benchmarks examples -name __pycache__ -type d -exec rm -rf {} +
