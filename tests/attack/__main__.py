@@ -34,6 +34,7 @@ class Kind(NamedTuple):
 KINDS = [
     Kind("calls", 1_000_000, "calls", "run"),
     Kind("mutations", 100_000, "models", "run"),
+    Kind("bounds", 10_000, "models", "run_bounds"),
     Kind("kills", 500, "kills", "run"),
     Kind("races", 500, "races", "race"),
     Kind("saves", 100, "races", "kill_saves"),
