@@ -34,6 +34,7 @@ growth: .venv/ready
 
 mixed-models: .venv/ready
 	$(BIN)/python benchmarks/mixed_models.py
+	$(BIN)/python benchmarks/base.py
 
 quality: examples/data/ready
 	$(BIN)/python benchmarks/quality.py

@@ -100,7 +100,7 @@ def take_pass(
         np.zeros((count, k, r)),
         np.zeros((count, 3)),
     )
-    form = loss.form
+    form, seen = loss.form, None if loss.is_squared else moments
     wanted = nothing_but_sums(k) if out is None else out
 
     def work(first: int, last: int) -> None:
@@ -109,10 +109,10 @@ def take_pass(
                 sparse_pass(e, start, form, moments, way.sparse[chunk], sums, chunk, wanted)
             elif chunk < len(way.dense):
                 tasks = way.dense[chunk]
-                dense_pass(e, start, form, moments, tasks, sums, chunk, wanted)
+                dense_pass(e, start, form, seen, tasks, sums, chunk, wanted)
             else:
                 tasks = way.low_rank[chunk - len(way.dense)]
-                low_rank_pass(e, start, form, moments, tasks, sums, chunk, wanted)
+                low_rank_pass(e, start, form, seen, tasks, sums, chunk, wanted)
 
     run_blocks(work, count, n_jobs)
     totals = sums.totals.sum(axis=0)
