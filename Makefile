@@ -57,6 +57,7 @@ growth: .venv/ready
 
 mixed-models: .venv/ready
 	$(BIN)/python benchmarks/mixed_models.py
+	$(BIN)/python benchmarks/base.py
 
 # headstart beside other libraries, which an extra installs; writes the table of docs/peers.md.
 peers: examples/data/ready

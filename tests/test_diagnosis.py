@@ -327,3 +327,5 @@ def test_too_little_data_is_said() -> None:
         diagnose(X, y[:3], [0, 0, 1])
     with pytest.raises(ValueError, match="old"):
         diagnose(pd.DataFrame({"age": ["old", "1", "2", "3"]}), y, [0, 0, 1, 1], shots=1, folds=2)
+    with pytest.raises(ValueError, match=r"X: expected at most 500 columns .*, found 10000"):
+        diagnose(np.ones((4, 10_000)), y, [0, 0, 1, 1])

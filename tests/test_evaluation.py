@@ -21,6 +21,7 @@ from headstart import (
     MetaClassifier,
     MetaRegressor,
     TaskSet,
+    diagnose,
     few_shot_curve,
     few_shot_score,
 )
@@ -294,6 +295,27 @@ def test_plot_shows_mean_and_band() -> None:
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error="x"),
             ValueError,
             "error: expected one of 'absolute', 'squared', 'zero_one' or a function",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error=dict),
+            TypeError,
+            "error: the function failed with TypeError",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error=lambda y, _: y[:1]),
+            ValueError,
+            "error: expected a number for each row",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, csr_array(y[:, None]), g),
+            ValueError,
+            "y: expected one label per row, found csr_array",
+        ),
+        (lambda X, y, g: diagnose(X, y[0], g), ValueError, "y: expected one label per row"),
+        (
+            lambda X, y, g: few_shot_score(MetaRegressor(), {"a": X[:, 0]}, y, g, shots=1),
+            TypeError,
+            "X: expected a table, found dict",
         ),
         (
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g).minus(

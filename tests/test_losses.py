@@ -258,6 +258,8 @@ def test_noise_is_where_the_likelihood_is_largest(name: str, mean_loss: float) -
     assert loss.log_normaliser(noise) == pytest.approx(Loss.log_normaliser(loss, noise), abs=1e-4)
     assert loss.noise_variance(noise) == pytest.approx(Loss.noise_variance(loss, noise), rel=1e-3)
     assert noise == pytest.approx(Loss.fit_noise(loss, mean_loss), rel=1e-3)
+    assert loss.mean_loss(noise) == pytest.approx(mean_loss, rel=1e-6)
+    assert loss.mean_loss(noise) == pytest.approx(Loss.mean_loss(loss, noise), rel=1e-3)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from reference import online_validation
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from strategies import LIPSCHITZ
 
@@ -236,6 +237,10 @@ def test_float32_tasks() -> None:
     np.testing.assert_allclose(narrow.validation_loss, choose().validation_loss, rtol=1e-4)
 
 
+def sparse(tasks: TaskSet) -> list[tuple[Any, Any]]:
+    return [(csr_array(X), y) for X, y in tasks]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -276,6 +281,11 @@ def test_float32_tasks() -> None:
         (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, every=0), ValueError, "every: expected"),
         (lambda t, v, e: select_online(t, v, e, 1.0, 1.0, order="x"), ValueError, "order: expect"),
         (lambda _, v, e: select_reg(v, e, [1.0], 1.0), ValueError, "bias: expected length 4"),
+        (
+            lambda t, v, e: select_online(t, (v[0], sparse(v[1])), e, 1.0, 1.0),
+            ValueError,
+            "valid: expected dense rows, found sparse ones",
+        ),
     ],
 )
 def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:

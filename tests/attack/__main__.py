@@ -34,6 +34,7 @@ class Kind(NamedTuple):
 KINDS = [
     Kind("calls", 1_000_000, "calls", "run"),
     Kind("mutations", 100_000, "models", "run"),
+    Kind("bounds", 10_000, "models", "run_bounds"),
     Kind("kills", 500, "kills", "run"),
     Kind("races", 500, "races", "race"),
     Kind("saves", 100, "races", "kill_saves"),
@@ -111,8 +112,10 @@ def main() -> int:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = {pool.submit(attack, *part): part for part in work}
         for number, future in enumerate(as_completed(waiting), 1):
-            option = waiting[future][0].option
-            tallies[option] = tallies[option].plus(future.result())
+            option, found = waiting[future][0].option, future.result()
+            tallies[option] = tallies[option].plus(found)
+            for line in found.failures:
+                print(f"{option}: {line}")
             failed = sum(len(tally.failures) for tally in tallies.values())
             print(f"{number} of {len(work)} parts, {failed} failures", flush=True)
     print(f"\n{'kind':12}{'tried':>12}{'failures':>12}{'seconds':>12}")

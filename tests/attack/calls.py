@@ -31,8 +31,8 @@ OURS = ("tasks", "ids", "known ids")  # nothing can be made up for these
 NAMES = [*REGISTRY]
 OFTEN = np.array([often for _, often in REGISTRY.values()])
 CUTS = np.cumsum(OFTEN) / OFTEN.sum()
-A_BLOCK = 5000  # calls of one process
-LIMIT = 600.0  # seconds of a block
+A_BLOCK = 25_000  # calls of one process, which takes as long to start as 3,000 calls
+PATIENCE = 300.0  # seconds for one call: kernels may have to be compiled
 SEQUENCES = 0.02  # the share of calls that are sequences of several
 EXACT, ROUNDED = 1e-7, 2e-3
 
@@ -224,18 +224,27 @@ def _block(seed: int, first: int, last: int) -> tuple[list[str], int]:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
-        try:
-            out, errors = process.communicate(timeout=LIMIT)
-            ended = f"ended its process with code {process.returncode}: {errors[-300:]}"
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, _ = process.communicate()
-            ended = f"was not done after {LIMIT:g} s of its block"
+        at, ended = -1, ""
+        while process.returncode is None:
+            before, at = at, _number(counter.name)
+            if at == before:
+                process.kill()
+                ended = f"was not done after {PATIENCE:g} s"
+            try:
+                out, errors = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                continue
         failures = out.splitlines()
         if process.returncode == 0:
             return failures, last
-        at = int.from_bytes(Path(counter.name).read_bytes()[:8], "little")
+        at = _number(counter.name)
+        ended = ended or f"ended its process with code {process.returncode}: {errors[-300:]}"
         return [*failures, f"{seed} {at}: {ended}"], max(at, first) + 1
+
+
+def _number(counter: str) -> int:
+    """The number of the call that a process is making."""
+    return int.from_bytes(Path(counter).read_bytes()[:8], "little")
 
 
 def main(arguments: list[str], tell: Callable[[str], object] = print) -> None:

@@ -64,12 +64,12 @@ def fault_of(error: Exception, allowed: tuple[type[Exception], ...]) -> str:
     theirs = type(error).__name__ == "InvalidParameterError"  # scikit-learn's, of a metric
     if type(error) not in KINDS + allowed and not theirs:
         return f"raises {said} {_where(error)}"
-    frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1]
-    ours = last.filename.startswith(PACKAGE)
-    if not ours and "/sklearn/" not in last.filename:
+    *_, (last, number) = traceback.walk_tb(error.__traceback__)
+    file = last.f_code.co_filename
+    ours = file.startswith(PACKAGE)
+    if not ours and "/sklearn/" not in file:
         return f"lets {said} through {_where(error)}"
-    line = linecache.getline(last.filename, last.lineno or 0).strip()
+    line = linecache.getline(file, number).strip()
     if not line.startswith("raise"):
         return f"lets {said} through {_where(error)}"
     named = NAMES_SOMETHING.match(str(error)) or "binary classification" in str(error)
@@ -129,6 +129,8 @@ def numbers(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from numbers(answer.to_numpy(), path)
     elif dataclasses.is_dataclass(answer) and not isinstance(answer, type):
         for field in dataclasses.fields(answer):
+            if field.name == "ids":  # which are as they were given
+                continue
             yield from numbers(getattr(answer, field.name), f"{path}.{field.name}")
 
 

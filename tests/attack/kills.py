@@ -41,9 +41,11 @@ Job = Callable[[Path, Path], int]  # of the folder with data and that for result
 def run(count: int, seed: int) -> list[str]:
     """Try so many kills; a line for each failure, with what is needed to repeat it."""
     code = "import sys; from attack.kills import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    tests = str(Path(__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH", "")]))
     found = subprocess.run(
         [sys.executable, "-c", code, str(count), str(seed)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,

@@ -7,12 +7,14 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 PATIENCE = 60.0  # seconds for one attack
 PREPARING = 900.0  # and before the first: kernels may have to be compiled
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def place() -> str | None:
@@ -30,7 +32,14 @@ def say_harm(harm: str | None) -> None:
     print("harm " + " ".join(harm.split())[:300] if harm else "fine", flush=True)
 
 
-def watched(module: str, word: str, seed: int, count: int, at_once: int) -> list[str]:
+def watched(
+    module: str,
+    word: str,
+    seed: int,
+    count: int,
+    at_once: int,
+    environment: Mapping[str, str] = NOTHING,
+) -> list[str]:
     """Have ``python -m module word seed first number`` try all; a line for each that did harm.
 
     One that ends the process, or does not end by itself, is a failure too, and the next process
@@ -40,17 +49,23 @@ def watched(module: str, word: str, seed: int, count: int, at_once: int) -> list
     first = 0
     while first < count:
         last = min(first + at_once, count)
-        first = _watch([module, word, str(seed)], first, last, failures)
+        process = _process([module, word, str(seed), str(first), str(last - first)], environment)
+        first = _watch(process, f"{module} {word} {seed}:", first, last, failures)
     return failures
 
 
-def _watch(what: list[str], first: int, last: int, failures: list[str]) -> int:
-    """Watch one process; gives the number of the first attack that it did not come to."""
-    name = f"{' '.join(what)}:"
-    command = [sys.executable, "-m", *what, str(first), str(last - first)]
+def _process(what: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    settings = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as process:
+    settings = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
+    command = [sys.executable, "-m", *what]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings)
+
+
+def _watch(
+    process: subprocess.Popen[str], name: str, first: int, last: int, failures: list[str]
+) -> int:
+    """Watch one process; gives the number of the first attack that it did not come to."""
+    with process:
         lines: queue.Queue[str] = queue.Queue()
         assert process.stdout is not None
         threading.Thread(target=_pass_on, args=(process.stdout, lines), daemon=True).start()

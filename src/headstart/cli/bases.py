@@ -12,6 +12,7 @@ from sklearn.ensemble import (
 )
 
 from headstart.cli.tables import TableError
+from headstart.estimators import MetaClassifier, MetaRegressor
 
 # For numbers, and for classes. Seeds are fixed: the same command gives the same model.
 BASES: dict[str, tuple[Any, Any]] = {
@@ -27,3 +28,12 @@ def named_base(name: str | None, *, binary: bool) -> Any:
     if name not in BASES:
         raise TableError(f"--base: expected one of {', '.join(BASES)}, found {name}")
     return BASES[name][binary](random_state=0)
+
+
+def on_base(name: str | None, *, binary: bool) -> dict[str, Any]:
+    """What is compared with other ways: the base of this name alone, and headstart on it."""
+    if name is None:
+        return {}
+    below = named_base(name, binary=binary)
+    meta = MetaClassifier(base=below) if binary else MetaRegressor(base=below)
+    return {name: below, f"headstart on {name}": meta}

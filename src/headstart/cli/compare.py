@@ -11,13 +11,12 @@ from rich.table import Column, Table
 
 from headstart import plot
 from headstart._core.files import write_aside
-from headstart.cli.bases import named_base
+from headstart.cli.bases import on_base
 from headstart.cli.console import console, error_console, mistakes, print_line, shown
 from headstart.cli.options import Base, Categorical, Classify, Data, Features, Group, Target
 from headstart.cli.progress import progress_bar
 from headstart.cli.rows import Columns, read_rows
 from headstart.cli.tables import WRITERS, TableError, are_classes, write_table
-from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.evaluation import FewShotCurve
 from headstart.evaluation.diagnosis import diagnose
 
@@ -43,18 +42,13 @@ def compare(
             raise TableError(f"--out: expected a file named {', '.join((*PICTURES, *WRITERS))}")
         table = read_rows(data, Columns(group, target, features, None, categorical))
         classes = are_classes(target, table.y, classify)
-        estimators = {}
-        if base is not None:
-            below = named_base(base, binary=classes)
-            meta = MetaClassifier(base=below) if classes else MetaRegressor(base=below)
-            estimators = {base: below, f"headstart on {base}": meta}
         with progress_bar(error_console()) as progress:
             bar = progress.add_task("comparing", total=1.0)
             found = diagnose(
                 *(table.X, table.y, table.ids),
                 shots=shots,
                 classify=classes,
-                estimators=estimators,
+                estimators=on_base(base, binary=classes),
                 callback=lambda done: progress.update(bar, completed=done),
             )
         what = "share of wrong labels" if classes else f"mean absolute error of {target}"

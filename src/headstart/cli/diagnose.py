@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from headstart._core.leftovers import clear_asides
+from headstart.cli.bases import on_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import workers_at
 from headstart.cli.options import (
+    Base,
     Categorical,
     Classify,
     Data,
@@ -35,6 +37,7 @@ def diagnose(
     features: Features = None,
     categorical: Categorical = None,
     classify: Classify = None,
+    base: Base = None,
     shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
     out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
     scheduler: Scheduler = None,
@@ -49,13 +52,15 @@ def diagnose(
                 *(table.X, table.y, table.ids),
                 shots=shots,
                 classify=classes,
+                estimators=on_base(base, binary=classes),
                 callback=lambda done: progress.update(bar, completed=done),
                 executor=workers.executor,
             )
             if out is not None:
                 clear_asides(out.parent, out.name)  # of a command that was killed
                 names = split_names(features), split_names(categorical)
-                write_diagnosis(out, diagnosis, Source(str(data), group, target, *names, classes))
+                source = Source(str(data), group, target, *names, classes, base)
+                write_diagnosis(out, diagnosis, source)
                 progress.update(bar, completed=1.05)
     for line in str(diagnosis).splitlines():
         print_line(line)

@@ -7,7 +7,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
@@ -118,6 +117,8 @@ class Regressor(RegressorMixin, Estimator):
         scores = self._scores(X, groups)
         check_scored(y, sample_weight, numeric=True)
         with quietly():
+            from sklearn.metrics import r2_score  # which takes as long to import as numba
+
             found = r2_score(y, scores, sample_weight=sample_weight)
         return check_answer(found, "y, sample_weight") if len(scores) > 1 else found
 
@@ -160,6 +161,8 @@ class Classifier(ClassifierMixin, Estimator):
         labels = self._to_labels(self._scores(X, groups))
         check_scored(y, sample_weight, numeric=False)
         try:
+            from sklearn.metrics import accuracy_score
+
             found = accuracy_score(y, labels, sample_weight=sample_weight)
         except TypeError as error:  # labels that cannot be compared with these
             raise TypeError(f"y: expected the classes {self.classes_.tolist()} ({error})") from None

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from headstart.evaluation.findings import Diagnosis
+from headstart.evaluation.verdict import surely_better
 
 READERS = {".csv": "read_csv", ".arrow": "read_feather", ".feather": "read_feather"}
 
@@ -14,7 +15,8 @@ READERS = {".csv": "read_csv", ".arrow": "read_feather", ".feather": "read_feath
 class Source(NamedTuple):
     """Where rows came from: the file, its columns of ids, of labels, and of features if named.
 
-    `categorical` are columns of text, of which each value becomes a column.
+    `categorical` are columns of text, of which each value becomes a column; `base` is the model of
+    all rows that headstart was also tried on.
     """
 
     data: str
@@ -23,6 +25,7 @@ class Source(NamedTuple):
     features: list[str] | None = None
     categorical: list[str] | None = None
     classify: bool = False
+    base: str | None = None
 
 
 def next_steps(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
@@ -66,11 +69,14 @@ def next_steps(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
 
 def _share(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
     meta = "MetaClassifier" if found.classify else "MetaRegressor"
+    on_base = found.curves.get(f"headstart on {source.base}")
+    below = f" --base {source.base}" if on_base and surely_better(on_base, found.headstart) else ""
     steps = [
         (
-            "Learn the start, then predict:",
-            f"{_command('fit', source)} --out model\n"
-            "headstart predict model new_rows.parquet --out predictions.parquet",
+            f"Learn the start{below and ' on top of that model'}, then predict:",
+            f"{_command('fit', source)}{below} --out model\n"
+            "headstart predict model new_rows.parquet --out predictions.parquet"
+            f"{below and ' --trust'}",
         ),
         (
             "The same in Python:",

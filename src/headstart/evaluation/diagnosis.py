@@ -24,13 +24,14 @@ from headstart.estimators.inputs import Labels
 from headstart.evaluation import priors, ways
 from headstart.evaluation.curve import FewShotCurve
 from headstart.evaluation.findings import Diagnosis, Forecasts
-from headstart.evaluation.held_out import Fold, Plan, Table, deal, task_means
+from headstart.evaluation.held_out import Fold, Plan, Table, deal, read_labels, task_means
 from headstart.evaluation.priors import ALONE, HEADSTART, LEVELS, POOLED, Known
 from headstart.evaluation.verdict import decide
 from headstart.tasks import TaskSet
 
 MAX_ROWS, ROWS_OF_A_TASK = 200_000, 1_000  # of more, a sample is enough
 LEAST_SAMPLE = 100  # tasks, however many rows they have
+MAX_COLUMNS = 500  # the costs of pooling and of variances grow with their third power
 
 
 def diagnose(
@@ -59,7 +60,7 @@ def diagnose(
     Parameters
     ----------
     X, y, groups, group
-        As in `MetaRegressor`.
+        As in `MetaRegressor`; X has at most 500 columns.
     shots : int
         Rows of a new task to learn from.
     classify : bool, optional
@@ -91,8 +92,14 @@ def diagnose(
     >>> diagnose(X, y, ids).verdict
     'share'
     """
-    binary = np.unique(np.asarray(y)).size == 2 if classify is None else classify
+    binary = np.unique(read_labels(y)).size == 2 if classify is None else classify
     table = Table.read(X, y, groups, group, binary=binary)
+    width = (table.X.shape if hasattr(table.X, "shape") else np.shape(table.X))[-1]
+    if width > MAX_COLUMNS:
+        raise ValueError(
+            f"X: expected at most {MAX_COLUMNS} columns to compare ways by, found {width}; give "
+            "those that matter, or compare by few_shot_curve, which takes any number"
+        )
     most, rng = check_count("shots", shots), check_generator(random_state)
     powers = (1 << p for p in range(most.bit_length()))
     steps = (0, *(k for k in powers if k < most), most)

@@ -157,17 +157,18 @@ class Diagnosis:
     def lines(self) -> list[str]:
         """The findings in words, the verdict first."""
         shots, T = self.headstart.shots, len(self.headstart.errors)
+        width = max(22, *map(len, self.curves))
         error = "share of wrong labels" if self.classify else "mean absolute error"
         lines = [f"verdict: {self.verdict}. {REASONS[self.verdict]}", self.headline, *self.notes]
         lines += [
             f"{self.n_tasks} tasks, {self.n_rows} rows; {T} tasks held out, {error} on their other "
             "rows by the rows they were adapted to:",
-            " " * 24
+            " " * (width + 2)
             + "".join(f"{k:>9}" for k in shots)
             + f"   headstart minus it ({shots[-1]} rows)",
         ]
         for way, curve in self.curves.items():
-            row = f"  {way:22}" + "".join(f"{mean:9.4g}" for mean in curve.mean)
+            row = f"  {way:{width}}" + "".join(f"{mean:9.4g}" for mean in curve.mean)
             if way != HEADSTART:
                 gap = last_gain(self.headstart, curve)
                 row += f"   {gap.mean:+.3g} ({gap.low:+.3g} to {gap.high:+.3g})"

@@ -77,11 +77,11 @@ class Table:
         rest, ids, _ = split_columns(X, groups, group, required=True)
         if ids is None:
             raise ValueError("groups: expected an id for every row; give groups, or group")
-        labels = np.asarray(y)
+        labels = read_labels(y)
         classes = read_classes(labels) if binary else np.empty(0)
         numbers = as_signs(labels, classes) if binary else labels
         places = np.arange(len(labels), dtype=np.float64)[:, None]
-        height = X.shape[0] if hasattr(X, "shape") else len(X)
+        height = _height(X)
         if height != len(labels):
             raise ValueError(f"y: expected one label per row of X ({height}), found {len(labels)}")
         return cls(rest, X, TaskSet.from_arrays(places, numbers, ids), classes)
@@ -103,6 +103,24 @@ class Table:
         return np.where(scores > 0.0, 1.0, -1.0) if self.classes.size else scores
 
 
+def read_labels(y: ArrayLike) -> Labels:
+    """Labels as they are, one for each row."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y: expected one label per row, found {type(y).__name__}, {labels.ndim}-d"
+        )
+    return labels
+
+
+def _height(X: Any) -> int:
+    """The number of rows of an array, a sparse matrix, a data frame or a list."""
+    shape = (len(X),) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    if not shape:
+        raise TypeError(f"X: expected a table, found {type(X).__name__}")
+    return int(shape[0])
+
+
 def rows_at(X: Any, places: Positions) -> Any:
     """These rows of an array, a sparse matrix or a data frame."""
     if nw.dependencies.is_pandas_dataframe(X):  # which has an index that narwhals would keep
@@ -120,10 +138,22 @@ def held_out_curve(
     total: Vector = np.zeros((len(tasks), len(shots)))
     for places, fold in deal(tasks, plan, rng):
         for column, predictions in enumerate(forecast(fold, shots)):
-            errors = np.asarray(judge(fold.queries.y, predictions), np.float64)
+            errors = _errors(judge, fold.queries.y, predictions)
             total[places, column] += task_means(errors, fold.queries) / plan.repeats
     held_out = tasks.sizes > shots[-1]
     return FewShotCurve(shots, total[held_out], tasks.ids[held_out])
+
+
+def _errors(judge: Score, y: Labels, predictions: Labels) -> Vector:
+    try:
+        errors = np.asarray(judge(y, predictions), np.float64)
+    except (TypeError, ValueError) as why:
+        raise TypeError(f"error: the function failed with {type(why).__name__}: {why}") from why
+    if errors.shape != y.shape:
+        raise ValueError(
+            f"error: expected a number for each of {len(y)} rows, found {errors.shape}"
+        )
+    return errors
 
 
 def task_means(errors: Vector, queries: TaskSet) -> Vector:

@@ -58,6 +58,10 @@ class Absolute(Loss):
         """The mean absolute residual."""
         return mean_loss
 
+    def mean_loss(self, noise: float) -> float:
+        """The mean absolute residual."""
+        return noise
+
     def log_normaliser(self, noise: float) -> float:
         """Of the Laplace distribution."""
         return math.log(2.0 * noise)
@@ -118,6 +122,10 @@ class EpsilonInsensitive(Loss):
         """The root of ``b^2 = L (b + epsilon)``, L being the mean loss."""
         return 0.5 * (mean_loss + math.sqrt(mean_loss * (mean_loss + 4.0 * self.epsilon)))
 
+    def mean_loss(self, noise: float) -> float:
+        """That of exponential tails, which residuals reach with probability b / (b + epsilon)."""
+        return noise * (noise / (noise + self.epsilon))
+
     def log_normaliser(self, noise: float) -> float:
         """Of a uniform middle with exponential tails."""
         return math.log(2.0 * (self.epsilon + noise))
@@ -171,6 +179,10 @@ class Pinball(Loss):
     def fit_noise(self, mean_loss: float) -> float:
         """The mean loss."""
         return mean_loss
+
+    def mean_loss(self, noise: float) -> float:
+        """The noise itself."""
+        return noise
 
     def log_normaliser(self, noise: float) -> float:
         """Of the asymmetric Laplace distribution."""
@@ -256,6 +268,10 @@ class Squared(Loss):
     def fit_noise(self, mean_loss: float) -> float:
         """The mean square of the residuals."""
         return 2.0 * mean_loss
+
+    def mean_loss(self, noise: float) -> float:
+        """Half the mean square of the residuals."""
+        return 0.5 * noise
 
     def log_normaliser(self, noise: float) -> float:
         """Of the normal distribution."""

@@ -280,6 +280,8 @@ def _prepared_pair(
     shots, queries = as_task_set(pair[0]), as_task_set(pair[1])
     check_same_tasks(shots, queries, f"{name} queries")
     for tasks in (shots, queries):
+        if tasks.sparse:
+            raise ValueError(f"{name}: expected dense rows, found sparse ones; see X.toarray()")
         loss.check_labels(tasks.y, tasks.place)
     if check_choice("order", order, ORDERS) == "resample" and not examiner.exact:
         shots = shots.resampled(rng)

@@ -18,7 +18,6 @@ from headstart.inner.posterior.evidence import Evidence, add_row
 from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
 from headstart.inner.start import Start, start_weight
 from headstart.losses import Form
-from headstart.losses.scalar import SQUARED
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -32,13 +31,17 @@ def _place(i: int) -> int:
 
 
 @kernel
-def add_rows(e: Evidence, form: Form, moments: Moments, t: int, own: Matrix, c: Vector) -> float:
+def add_rows(
+    e: Evidence, form: Form, moments: Moments | None, t: int, own: Matrix, c: Vector
+) -> float:
     """Fill ``own[0]`` with A and `c` with c of task t's rows, and give q."""
     own[0, :] = 0.0
     c[:] = 0.0
     q = 0.0
     for i in range(e.offsets[t], e.offsets[t + 1]):
-        omega, tau, rest = row_form(e, form, moments, i)
+        omega, tau, rest = e.weight[i], e.y[i], 0.0
+        if moments is not None:
+            omega, tau, rest = row_form(e, form, moments, i)
         add_row(omega, e.X, i, own, 0)
         for j in range(c.size):
             c[j] += omega * tau * e.X[i, j]
@@ -127,13 +130,16 @@ def dense_pass(
     e: Evidence,
     start: Start,
     form: Form,
-    moments: Moments,
+    moments: Moments | None,
     tasks: Counts,
     sums: Sums,
     chunk: int,
     out: Out,
 ) -> None:
-    """Posteriors of these tasks: their sums go to row `chunk` of `sums`, and more if asked for."""
+    """Posteriors of these tasks: their sums go to row `chunk` of `sums`, and more if asked for.
+
+    Without moments the loss is the squared one, and nothing of other losses is compiled.
+    """
     k = len(start.effects)
     size = k * (k + 1) // 2
     own, c = np.empty((1, size)), np.empty(k)
@@ -196,7 +202,7 @@ def dense_pass(
             if len(out.V) > 0:
                 for m in range(size):
                     out.V[t, m] = M[m, l]
-            if form.code != SQUARED and e.offsets[t + 1] > e.offsets[t]:
+            if moments is not None and e.offsets[t + 1] > e.offsets[t]:
                 for m in range(size):
                     own[0, m] = M[m, l]
                 for j in range(k):

@@ -22,7 +22,6 @@ from headstart.inner.posterior.evidence import Evidence, lower_triangle
 from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
 from headstart.inner.start import Start, start_weight
 from headstart.losses import Form
-from headstart.losses.scalar import SQUARED
 from headstart.tasks import longest
 
 Matrix = NDArray[np.float64]
@@ -62,7 +61,7 @@ def low_rank_pass(
     e: Evidence,
     start: Start,
     form: Form,
-    moments: Moments,
+    moments: Moments | None,
     tasks: Counts,
     sums: Sums,
     chunk: int,
@@ -123,7 +122,7 @@ def _solve(
     e: Evidence,
     start: Start,
     form: Form,
-    moments: Moments,
+    moments: Moments | None,
     tasks: Counts,
     G: Matrix,
     went: Matrix,
@@ -150,7 +149,9 @@ def _solve(
         lost, log_det, at_start = 0.0, 0.0, 0.0
         for a in range(n):
             i = begin + a
-            omega, tau, rest = row_form(e, form, moments, i)
+            omega, tau, rest = e.weight[i], e.y[i], 0.0  # of the squared loss
+            if moments is not None:
+                omega, tau, rest = row_form(e, form, moments, i)
             residual = tau
             for j in range(k):
                 residual -= e.X[i, j] * h[j]
@@ -184,7 +185,7 @@ def _solve(
                 out.W[t, j] = h[j] + delta[j]
         if len(out.V) > 0:
             _fill(start, n, G, base, out, t)
-        if form.code != SQUARED:
+        if moments is not None:
             moments.change[t] = 0.0
             for a in range(n):
                 mean = 0.0

@@ -100,7 +100,8 @@ def take_pass(
     both = np.zeros((count, width, 2) if sparse else (2, count, width))
     V, D = (both[..., 0], both[..., 1]) if sparse else both  # see `side_by_side`
     sums = Sums(V, D, np.zeros((0 if sparse else count, k, r)), np.zeros((count, 3)))
-    start, form = side_by_side(start) if sparse else start, loss.form
+    start = side_by_side(start) if sparse else start
+    form, seen = loss.form, None if loss.is_squared else moments
     wanted = nothing_but_sums(k) if out is None else out
 
     def work(first: int, last: int) -> None:
@@ -109,10 +110,10 @@ def take_pass(
                 sparse_pass(e, start, form, moments, way.sparse[chunk], sums, chunk, wanted)
             elif chunk < len(way.dense):
                 tasks = way.dense[chunk]
-                dense_pass(e, start, form, moments, tasks, sums, chunk, wanted)
+                dense_pass(e, start, form, seen, tasks, sums, chunk, wanted)
             else:
                 tasks = way.low_rank[chunk - len(way.dense)]
-                low_rank_pass(e, start, form, moments, tasks, sums, chunk, wanted)
+                low_rank_pass(e, start, form, seen, tasks, sums, chunk, wanted)
 
     run_blocks(work, count, n_jobs)
     totals = sums.totals.sum(axis=0)

@@ -319,6 +319,4 @@ def _sparse_guess(e: SparseEvidence, loss: Loss) -> tuple[Matrix, float, float, 
 
 def _noise_of(loss: Loss, variance: float) -> float:
     """The noise under which rows lose as much as normal residuals of this variance do."""
-    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
-    mean = shares @ loss.value(math.sqrt(variance) * nodes, 0.0) / shares.sum()
-    return loss.fit_noise(max(float(mean), 1e-300))
+    return loss.fit_noise(max(loss.normal_loss(variance), 1e-300))
