@@ -146,6 +146,7 @@ def test_what_was_not_run_is_open() -> None:
 
 def test_gains() -> None:
     assert check_gains("n", "s", {10.0: 3.0, 40.0: 2.0, 160.0: 1.0}).verdict == "holds"
+    assert check_gains("n", "s", {10.0: 3.0, 40.0: 3.0, 160.0: 1.0}).verdict == "fails"  # a tie
     found = check_gains("n", "s", {160.0: 1.0, 40.0: 3.0, 10.0: 2.0})
     assert found == Claim(
         "synthetic-regression", "s",

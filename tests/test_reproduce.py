@@ -38,7 +38,7 @@ from headstart.experiments import (
     methods_of,
     run_pieces,
 )
-from headstart.experiments.figures import draw
+from headstart.experiments.figures import draw, save_figure, write_report
 from headstart.experiments.pieces import Curves
 from headstart.experiments.reproduce import Request, reproduce
 from headstart.experiments.settings import configured, sweep
@@ -364,6 +364,16 @@ def test_final_values_have_their_standard_errors() -> None:
     assert list(np.asarray(line.get_ydata())) == [9.0, 3.0]
     low, high = axes.collections[0].get_datalim(axes.transData).intervaly
     assert (low, high) == pytest.approx((3.0 - np.sqrt(14.0 / 3.0), 9.0))
+
+
+def test_the_report_has_means_and_their_standard_errors(tmp_path: Path) -> None:
+    loss, accuracy = np.array([[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]]), np.array([[0.5], [0.5], [0.8]])
+    curves = {"itl-sgd": Curves(np.arange(2), loss, accuracy, np.array([1.0, 2.0, 6.0]))}
+    save_figure(draw(small(n_tasks=1), curves), tmp_path)
+    page, figure = tmp_path / "report.html", tmp_path / "figure.png"
+    write_report(page, {"one": (small(n_tasks=1), curves)}, [], lambda _: figure, [])
+    # the variance of 1, 2 and 6 is 7, of which the mean of three has a third
+    assert f"<td>3.0000 ± {np.sqrt(7.0 / 3.0):.4f}<td>0.6000 ± 0.1000<td>3.00" in page.read_text()
 
 
 def test_missing_data_leaves_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
