@@ -303,6 +303,7 @@ def curve(level: float, noise: float = 0.0, T: int = 40) -> FewShotCurve:
         (curve(0.97, noise=0.1), curve(1.0), curve(1.0), curve(1.2), "do not share"),
         (curve(0.95, noise=0.5), curve(1.0), curve(1.2), curve(1.0), "cannot tell"),
         (curve(1.0), curve(1.0), curve(1.2), curve(1.0, T=8), "cannot tell"),
+        (curve(0.5), curve(0.9), curve(1.0), curve(1.2, T=10), "share"),  # ten are enough
     ],
 )
 def test_the_verdict_follows_from_the_errors(

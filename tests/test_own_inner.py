@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from runpy import run_path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from reference import Array
 from scipy.sparse import csr_array
 
@@ -39,7 +40,7 @@ def algorithm_1(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tupl
     return np.mean(iterates, axis=0), u
 
 
-def exact(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[Array, None]:
+def exact(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[ArrayLike, None]:
     """The exact solution; no dual, so that the meta-gradient is reg (bias - weights)."""
     return biased_erm(X, y, bias, reg, loss).weights, None
 
@@ -97,15 +98,11 @@ def test_weights_losses_and_a_state_that_goes_on(own: Any, name: str) -> None:
 def test_selection_is_that_of_the_built_in_algorithm(own: Any, name: str, order: str) -> None:
     train, pair = drawn(6, 5), drawn(5, 9, seed=1).split_rows(5)
     grid: Any = ([0.1, 1.0], [0.1, 1.0])
-    inner = (own, own) if order == "stream" else ("sgd", own)
-    names = (name, name) if order == "stream" else ("sgd", name)
-    if order == "resample" and name == "sgd":
-        inner, names = (own, own), ("sgd", "sgd")
-    elif order == "resample":
+    if order == "resample" and name == "erm":
         pytest.skip("the built-in one does not visit drawn rows")
     how: Any = {"order": order, "random_state": 5}
-    found = select_online(train, pair, pair, *grid, "absolute", *inner, **how)
-    same = select_online(train, pair, pair, *grid, "absolute", *names, **how)
+    found = select_online(train, pair, pair, grid[0], grid[1], inner=own, evaluate_with=own, **how)
+    same = select_online(train, pair, pair, grid[0], grid[1], inner=name, evaluate_with=name, **how)
     np.testing.assert_allclose(found.validation_loss, same.validation_loss, rtol=1e-5)
     np.testing.assert_allclose(found.test_loss, same.test_loss, rtol=1e-5)
     np.testing.assert_allclose(found.bias, same.bias, rtol=1e-5, atol=1e-9)
@@ -113,7 +110,8 @@ def test_selection_is_that_of_the_built_in_algorithm(own: Any, name: str, order:
     one = select_reg(pair, pair, [2.0] * 3, grid[0], evaluate_with=own, **how)
     other = select_reg(pair, pair, [2.0] * 3, grid[0], evaluate_with=name, **how)
     np.testing.assert_allclose(one.validation_loss, other.validation_loss, rtol=1e-5)
-    assert (one.reg, one.test_loss) == (other.reg, pytest.approx(other.test_loss))
+    assert one.reg == other.reg
+    assert one.test_loss == pytest.approx(other.test_loss, rel=1e-5)
 
 
 def test_a_candidate_beyond_all_numbers_is_not_chosen() -> None:
@@ -149,7 +147,7 @@ def test_the_recipe_of_the_page_on_architecture(tmp_path: Path) -> None:
     np.testing.assert_allclose(same, np.mean(path, axis=0), rtol=1e-9)
 
 
-def ridge(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[Array, None]:
+def ridge(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[ArrayLike, None]:
     assert loss.name == "squared"
     gram = X.T @ X / len(y) + reg * np.eye(len(bias))
     return np.linalg.solve(gram, X.T @ y / len(y) + reg * bias), None
@@ -195,8 +193,8 @@ def test_what_a_function_may_not_do() -> None:
         bias[:] = 7.0  # its own copy
         return w, u
 
-    same = learn_bias(drawn(), REG, STEP).bias
-    np.testing.assert_allclose(learn_bias(drawn(), REG, STEP, inner=greedy).bias, same, rtol=1e-6)
+    found = learn_bias(drawn(), REG, STEP, inner=greedy).bias
+    np.testing.assert_allclose(found, learn_bias(drawn(), REG, STEP).bias, rtol=1e-6)
     sparse = [(csr_array(X), y) for X, y in drawn()]
     with pytest.raises(ValueError, match="a function of one's own needs dense rows"):
         learn_bias(sparse, REG, STEP, inner=algorithm_1)
@@ -204,4 +202,4 @@ def test_what_a_function_may_not_do() -> None:
         task_weights(sparse, [0.0] * 3, REG, inner=algorithm_1)
     X, y = drawn()[0]
     with pytest.raises(TypeError, match="inner: expected one of 'sgd', 'constant', 'erm'"):
-        MetaRegressor(reg=1.0, inner=algorithm_1).fit(X, y, groups=np.zeros(len(y)))
+        MetaRegressor(reg=1.0, inner=cast(str, algorithm_1)).fit(X, y, groups=np.zeros(len(y)))

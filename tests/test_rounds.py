@@ -111,6 +111,17 @@ def test_rounds_resume_from_the_last_saved(tmp_path: Path) -> None:
         learn_rounds(parts, 3, settings, folder=folder, job="a")
 
 
+def test_partitions_of_several_blocks(tmp_path: Path) -> None:
+    """What is read next must not overwrite what was read before."""
+    frame = table(80)
+    rows = ParquetRows(write(frame, tmp_path), "id", "y", batch_rows=50)
+    (partition,) = plan_partitions(rows, len(frame))
+    for constant in (0.0, 2.0):
+        tasks = Loading(rows, constant=constant).load(partition)
+        np.testing.assert_array_equal(tasks.X[:, :3], frame[NAMES].to_numpy())
+        assert np.all(tasks.X[:, 3:] == constant)
+
+
 def test_labels_and_inputs_as_they_are_loaded(tmp_path: Path) -> None:
     frame = table(20)
     rows = ParquetRows(write(frame, tmp_path / "numbers"), "id", "y")

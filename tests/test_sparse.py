@@ -341,3 +341,20 @@ def test_what_a_sparse_model_does_not_do_is_said() -> None:
         dense.predict(S, groups=ids)
     with pytest.raises(ValueError, match="learned from dense rows"):
         dense.prior_.sparse_posterior(S, y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_many_tasks_begin_with_few_and_end_with_all(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, ids = drawn(9, T=120)
+    labels = np.where(y > 0.0, 1.0, -1.0) if loss == "logistic" else y
+    tasks = TaskSet.from_arrays(csr_array(X), labels, ids)
+    at_once = learn_prior(tasks, loss)
+    for place in ("sample", "learn"):
+        monkeypatch.setattr(f"headstart.meta.prior.{place}.MANY_TASKS", 64)
+    found = learn_prior(tasks, loss)
+    assert found.n_iter != at_once.n_iter
+    np.testing.assert_allclose(found.bias, at_once.bias, atol=1e-9)  # of all rows, not of few
+    one, other = found.log_likelihood(tasks), at_once.log_likelihood(tasks)
+    assert one == pytest.approx(other, rel=2e-3)

@@ -13,9 +13,7 @@ from headstart.inner.erm import Unsolved
 from headstart.losses import Loss, Objective
 from headstart.tasks import TaskSet
 
-InnerFunction = Callable[
-    [FloatArray, FloatArray, Vector, float, Loss], tuple[ArrayLike, ArrayLike | None]
-]
+InnerFunction = Callable[..., tuple[ArrayLike, ArrayLike | None]]  # of X, y, bias, reg and loss
 
 
 class OwnInner(Inner):

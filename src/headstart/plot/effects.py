@@ -44,7 +44,7 @@ class Effects:
     def __init__(self, model: Meta) -> None:
         prior = model.prior_
         start, self.columns = prior.standard, prior.columns
-        shared, differs = start.effects[:, 0], np.sqrt(start.variances)
+        shared, differs = start.bias, np.sqrt(start.variances)
         slopes = self.columns.centre.size
         size = np.hypot(shared, differs)[:slopes]
         order = np.argsort(-size, kind="stable")[:MOST_FEATURES]
