@@ -444,7 +444,7 @@ def test_temporary_folders_of_killed_processes_go_and_those_of_others_stay(
     assert list(tmp_path.iterdir()) == [strange]
 
 
-@pytest.mark.parametrize("event", ["open", "os.mkdir", "os.rmdir", "os.remove"])
+@pytest.mark.parametrize("event", ["open", "os.mkdir", "os.rmdir"])
 def test_a_temporary_folder_is_known_whenever_its_process_is_killed(
     event: str, tmp_path: Path
 ) -> None:
