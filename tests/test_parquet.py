@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -437,11 +440,40 @@ def test_temporary_folders_of_killed_processes_go_and_those_of_others_stay(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, strange = tmp_path / "headstart-temporary-killed", tmp_path / "headstart-temporary-mine"
     (killed / "spill").mkdir(parents=True)
-    (killed / "lock").touch()
+    killed.with_suffix(".lock").touch()
+    (tmp_path / "headstart-sorting-early.lock").touch()  # killed before there was a folder
     strange.mkdir()  # without a lock: it is not one of ours
     with temporary_folder() as running, temporary_folder() as other:
-        assert sorted(tmp_path.iterdir()) == sorted([running, other, strange])
+        locks = [place.with_suffix(".lock") for place in (running, other)]
+        assert sorted(tmp_path.iterdir()) == sorted([running, other, strange, *locks])
     assert list(tmp_path.iterdir()) == [strange]
+
+
+@pytest.mark.parametrize("event", ["open", "os.mkdir", "os.rmdir"])
+def test_a_temporary_folder_is_known_whenever_its_process_is_killed(
+    event: str, tmp_path: Path
+) -> None:
+    """Killed just after each step of making and removing it."""
+    code = """
+import os, signal, sys
+from headstart._core.leftovers import temporary_folder
+reached = []
+def kill_after(kind, arguments):
+    if reached and kind != "os.kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == sys.argv[1] and "headstart-sorting" in str(arguments[0]):
+        reached.append(kind)
+sys.addaudithook(kill_after)
+with temporary_folder() as place:
+    (place / "rows").mkdir()
+    (place / "rows" / "a").write_text("")
+"""
+    command = [sys.executable, "-c", code, event]
+    ended = subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", code, "never"]
+    subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_clustering_needs_its_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

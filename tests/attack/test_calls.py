@@ -56,7 +56,7 @@ INSIDE = {
     "Summaries.hashes", "Summaries.arrays", "Summaries.from_arrays", "Summaries.shown",
     "Summaries.pull", "Summaries.predict_one", "Summaries.evidence", "Summaries.sample",
     "Loss.regularised", "Loss.check_inner", "Loss.check_labels", "Loss.fit_noise",
-    "Loss.mean_loss", "Loss.log_normaliser", "Loss.noise_variance",
+    "Loss.mean_loss", "Loss.normal_loss", "Loss.log_normaliser", "Loss.noise_variance",
 }  # fmt: skip
 INSIDE |= {f"Meta{kind}.{name}" for kind in ("Regressor", "Classifier")
            for name in ("settings", "stream", "know", "from_saved", "with_base")}  # fmt: skip
