@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from headstart import TaskSet, get_loss, learn_bias, learn_prior
 from headstart.meta.prior.em import Learning
-from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.shapes import Full
+from headstart.meta.prior.shown import task_evidence
 
 Matrix = NDArray[np.float64]
 
