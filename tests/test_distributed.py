@@ -436,7 +436,7 @@ def test_a_worker_with_other_code_that_comes_later_is_refused(tmp_path: Path) ->
             adapt_all(model, rows, tmp_path / "out", executor=executor(client))
         with refused:
             ClusterEngine(client).hold(Loading(rows).parts(plan_partitions(rows))).each(n_tasks)
-        with refused:
+        with pytest.raises(ClusterError, match=f"{address}: has other code of headstart"):
             fit(MetaRegressor(), rows, client=client)
     finally:
         other.kill()
