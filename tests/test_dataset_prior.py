@@ -57,7 +57,9 @@ def test_order_files_partitions_and_threads(
 ) -> None:
     frame = table(100, kind=kind)
     tasks = TaskSet.from_arrays(frame[NAMES], frame["y"], frame["id"])
-    asked = {"loss": loss, "fit_intercept": True, "max_tasks": most, "tol": 1e-3}
+    asked: dict[str, Any] = {
+        "loss": loss, "fit_intercept": True, "max_tasks": most, "tol": 1e-3
+    }  # fmt: skip
     memory = learn_prior(tasks, **asked)
     found = []
     for k, (rows, cuts, size) in enumerate(
@@ -120,6 +122,7 @@ def test_the_sample_has_the_smallest_hashes(tmp_path: Path) -> None:
         assert isinstance(sample.shown, TaskSet)
         np.testing.assert_array_equal(sample.shown.ids, every[:most])
         assert sample.n_nameless == 3
+    assert isinstance(sample.shown, TaskSet)
     counts = dict(zip(hash_ids(named).tolist(), named, strict=True))
     for whose, (X, y) in zip(sample.shown.ids.tolist(), sample.shown, strict=True):
         if whose in counts:
@@ -137,7 +140,7 @@ def test_side_information_comes_from_columns(all_tasks: bool, tmp_path: Path) ->
     frame["y"] += 2.0 * frame["age"] * frame["a"]
     data = ParquetRows(write(frame, tmp_path / "in", [400], 100), "id", "y")
     memory = MetaRegressor(group="id", side=["age"]).fit(frame.drop(columns="y"), frame["y"])
-    most = {"max_tasks": None} if all_tasks else {}
+    most: dict[str, Any] = {"max_tasks": None} if all_tasks else {}
     found = fit(MetaRegressor(side=["age"]), data, **most)
     assert_equal(found.prior_, memory.prior_, 1e-10)
     assert found.feature_names_in_.tolist() == NAMES
@@ -212,8 +215,8 @@ def test_row_groups_without_a_task_of_the_sample_are_not_read(
 def test_unpickling_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table(30)
     folder = tmp_path / "of=3"
-    data = ParquetRows(write(frame, folder), "id", "y").path.parent
-    rows = ParquetRows(data, "id", "y")
+    write(frame, folder)
+    rows = ParquetRows(tmp_path, "id", "y")
     assert rows.features == (*NAMES, "of")
     text, partitions = pickle.dumps(rows), plan_rows(rows)
     monkeypatch.setattr("pyarrow.dataset.dataset", lambda *_, **__: pytest.fail("listed"))
@@ -237,7 +240,7 @@ def number(part: int, place: int, more: float) -> Any:
 
 @given(st.integers(1, 1000), st.integers(1, 4))
 def test_sums_by_blocks(count: int, threads: int) -> None:
-    parts = Parts(int, range(count), int.bit_length)  # type: ignore[type-var, arg-type]
+    parts = Parts(int, range(count), int.bit_length)  # type: ignore[arg-type]
     assert len(parts.blocks) <= BLOCKS
     assert [k for block in parts.blocks for k in block] == list(range(count))
     held = LocalEngine(threads).hold(parts)
@@ -267,7 +270,9 @@ def test_what_finds_no_room_is_loaded_again() -> None:
     for _ in range(3):
         assert [parts[k] for k in range(5)] == list(range(5))
     assert sorted(loads) == [0, 1, *([2] * 3), *([3] * 3), *([4] * 3)]
-    again = pickle.loads(pickle.dumps(Parts(int, [1, 2], int.bit_length, 7)))  # type: ignore[type-var, list-item]
+    few: Any = [1, 2]
+    as_number: Any = int
+    again = pickle.loads(pickle.dumps(Parts(as_number, few, int.bit_length, 7)))
     assert (again[1], again.room) == (2, 7)
 
 

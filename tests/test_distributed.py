@@ -37,7 +37,7 @@ from headstart.distributed import (
 from headstart.jobs import adapt_all
 from headstart.meta.rounds import Loading, RoundSettings, learn_rounds, n_tasks
 from headstart.parquet import ParquetError, ParquetRows, plan_partitions
-from headstart.parquet.engine import LocalEngine
+from headstart.parquet.engine import LocalEngine, Parts
 from headstart.training import fit, fit_rounds
 
 pytestmark = [
@@ -174,7 +174,8 @@ def test_the_prior_is_that_of_one_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """To the last bit, also if a worker is lost while rows are read or tasks passed over."""
-    rows, calls = dataset(tmp_path / "in", scattered), []
+    rows = dataset(tmp_path / "in", scattered)
+    calls: list[int] = []
     asked: dict[str, Any] = {"max_tasks": most, "partition_rows": 150}
     here = fit(MetaRegressor(), rows, **asked)
     kill = once(lambda: kill_a_worker(client), 3 if most is None else 200)
@@ -228,7 +229,7 @@ def test_work_is_dealt_fairly_and_stays_where_it_is() -> None:
             return None
 
     client: Any = Client()
-    held = ClusterHeld(client, Loading.parts(Any, list(range(40))))  # type: ignore[arg-type]
+    held = ClusterHeld(client, Parts(int, range(40), int))  # type: ignore[arg-type]
 
     def dealt() -> dict[str, set[int]]:
         found: dict[str, set[int]] = {}
@@ -435,7 +436,7 @@ def test_a_worker_with_other_code_that_comes_later_is_refused(tmp_path: Path) ->
             adapt_all(model, rows, tmp_path / "out", executor=executor(client))
         with refused:
             ClusterEngine(client).hold(Loading(rows).parts(plan_partitions(rows))).each(n_tasks)
-        with refused:
+        with pytest.raises(ClusterError, match=f"{address}: has other code of headstart"):
             fit(MetaRegressor(), rows, client=client)
     finally:
         other.kill()

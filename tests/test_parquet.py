@@ -441,7 +441,7 @@ def test_temporary_folders_of_killed_processes_go_and_those_of_others_stay(
     killed, strange = tmp_path / "headstart-temporary-killed", tmp_path / "headstart-temporary-mine"
     (killed / "spill").mkdir(parents=True)
     killed.with_suffix(".lock").touch()
-    (tmp_path / "headstart-sorting-early.lock").touch()  # killed before there was a folder
+    (tmp_path / "headstart-temporary-early.lock").touch()  # killed before there was a folder
     strange.mkdir()  # without a lock: it is not one of ours
     with temporary_folder() as running, temporary_folder() as other:
         locks = [place.with_suffix(".lock") for place in (running, other)]
@@ -461,7 +461,7 @@ reached = []
 def kill_after(kind, arguments):
     if reached and kind != "os.kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if kind == sys.argv[1] and "headstart-sorting" in str(arguments[0]):
+    if kind == sys.argv[1] and "headstart-temporary" in str(arguments[0]):
         reached.append(kind)
 sys.addaudithook(kill_after)
 with temporary_folder() as place:

@@ -41,6 +41,7 @@ def added(rows: tuple[Any, Any, Any], cuts: Any, **options: Any) -> Summaries:
 
 def bits(kept: Summaries) -> list[Any]:
     e, columns, *_ = kept.evidence()
+    assert isinstance(e, Evidence)
     return [*e, columns.centre, columns.scale, columns.level]
 
 

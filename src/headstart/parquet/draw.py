@@ -134,8 +134,8 @@ class Draw(NamedTuple):
             hashes, first, whose = np.concatenate(chosen), 0, pa.concat_tables(names)
             for table in rows.read(file, used, columns, decoding):
                 last = first + table.num_rows
-                own = whose.column(rows.group).slice(first, table.num_rows)
-                yield from self._drawn(table.append_column(rows.group, own), hashes[first:last])
+                mine = whose.column(rows.group).slice(first, table.num_rows)
+                yield from self._drawn(table.append_column(rows.group, mine), hashes[first:last])
                 first = last
 
     def _drawn(self, table: pa.Table, hashes: Hashes) -> Iterator[Drawn]:
