@@ -235,15 +235,15 @@ def test_clustering_keeps_order_and_columns(tmp_path: Path) -> None:
     frame["note"] = [f"it's {k}" for k in range(len(frame))]
     rows = ParquetRows(write(frame, tmp_path / "it's", [50], 20), "id", "y", NAMES)
     copy = clustered(rows, tmp_path / "copy", keep=["note"])
-    found = parquet.read_table(copy.path).to_pandas()
+    found = parquet.read_table(str(copy.path)).to_pandas()
     order = pd.factorize(frame["id"])[0].argsort(kind="stable")
     assert found["note"].tolist() == frame["note"].iloc[order].tolist()
     copy = clustered(rows, tmp_path / "ids", in_order=False, keep=["note"])
-    by_id = parquet.read_table(copy.path).to_pandas()
+    by_id = parquet.read_table(str(copy.path)).to_pandas()
     expected = frame.sort_values("id", kind="stable")["note"].tolist()
     assert by_id["note"].tolist() == expected
     with grouped(rows) as whole:
-        kept = Path(whole.path)
+        kept = Path(str(whole.path))
         assert kept.exists()
     assert not kept.exists()
 
@@ -255,7 +255,7 @@ def test_clustering_keeps_what_is_missing(tmp_path: Path) -> None:
     rows = ParquetRows(write(frame, tmp_path / "in", [50], 20), "id", "y")
     for in_order in (True, False):
         copy = clustered(rows, tmp_path / str(in_order), in_order=in_order)
-        found = parquet.read_table(copy.path)
+        found = parquet.read_table(str(copy.path))
         assert [f.name for f in found.schema if not f.nullable] == NAMES
         assert (found["id"].null_count, found["y"].null_count) == (1, 1)
         np.testing.assert_array_equal(np.sort(found["a"].to_numpy()), np.sort(frame["a"]))
@@ -279,7 +279,7 @@ def test_clustering_keeps_types_or_says_that_it_cannot(tmp_path: Path) -> None:
             ):
                 clustered(rows, folder / "copy")
             continue
-        found = parquet.read_table(clustered(rows, folder / "copy", keep=["flag"]).path)
+        found = parquet.read_table(str(clustered(rows, folder / "copy", keep=["flag"]).path))
         assert found.schema.field("id").type == rows.schema.field("id").type
         expected = whole.take(pa.array([0, 3, 1, 5, 2, 4]))
         if kind != pa.bool_():

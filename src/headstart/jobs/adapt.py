@@ -20,7 +20,7 @@ import numpy as np
 
 from headstart._core.checks import check_count, check_flag, check_jobs, check_number
 from headstart._core.jit import source_digest
-from headstart._core.places import Place, Remote, as_place
+from headstart._core.places import AnyPath, Place, Remote, as_place
 from headstart.estimators.protocol import MetaModel
 from headstart.estimators.start import Start, start_only
 from headstart.jobs.notes import (
@@ -102,7 +102,7 @@ class AdaptJob(NamedTuple):
 def adapt_all(
     model: MetaModel,
     rows: ParquetRows | TaskSet,
-    out: str | Path | Remote,
+    out: AnyPath,
     *,
     weights: bool = True,
     covariance: bool = False,
