@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
 from headstart.estimators.inputs import Labels, as_numbers, read_classes
 from headstart.estimators.protocol import MetaModel
+from headstart.estimators.sparse_dataset import learn_sparse
 from headstart.meta.prior.learn import MAX_TASKS, learn_prior, summarised
 from headstart.online import AnyStream, BiasStream, PriorSettings, PriorStream, Settings
 from headstart.parquet import ParquetRows, grouped
@@ -32,6 +33,12 @@ def fit_dataset(
     if classes is None:
         rows.check_numbers()
     stream: AnyStream
+    if rows.sparse is not None:
+        if not isinstance(settings, PriorSettings):
+            raise ValueError("reg: expected 'auto' with a dataset of sparse rows, found a number")
+        stream = learn_sparse(rows, classes, settings, check_jobs(model.n_jobs))
+        model.know_columns(stream, rows.n_features, classes)
+        return
     if isinstance(settings, PriorSettings):
         stream = _learn_prior(rows, classes, settings, check_jobs(model.n_jobs))
     else:

@@ -215,6 +215,11 @@ class Learned(Estimator):
         self._describe(len(features), list(features), classes)
         self._known = stream
 
+    def know_columns(self, stream: AnyStream, width: int, classes: Labels | None = None) -> None:
+        """Be fitted: know what a stream has learned of so many columns without names."""
+        self._describe(width, None, classes)
+        self._known = stream
+
     def _describe(self, width: int, names: list[str] | None, classes: Labels | None) -> None:
         self.n_features_in_ = width
         if names is not None:
