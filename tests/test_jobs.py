@@ -417,8 +417,7 @@ def test_entities_start_from_their_description(tmp_path: Path) -> None:
     np.testing.assert_allclose(weights.loc["user-0010"][NAMES].to_numpy(float), task.coef_, 1e-9)
     start = model.prior_.start([described["user-0003"]])
     np.testing.assert_allclose(weights.loc["user-0003"][NAMES].to_numpy(float), start[:-1], 1e-9)
-    wrong = asked.copy()
-    wrong.loc[3, "age"] += 1.0
+    wrong = asked.assign(age=asked["age"] + (np.arange(len(asked)) == 3))
     for values, message in (
         (wrong, "column 'age': expected one value for each entity"),
         (asked.assign(age=np.nan), "column 'age': expected a number in every row"),

@@ -27,6 +27,7 @@ from headstart.jobs import JobIndex, adapt_all, read_index
 from headstart.parquet import ParquetError, ParquetRows
 from headstart.store import StoreError
 from headstart.store import remote as remote_store
+from headstart.store.version import write_version
 
 STORES = ["s3", "memory"]
 
@@ -121,7 +122,7 @@ def test_a_dataset_is_that_of_the_folder(place: Remote, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
     model, far = MetaRegressor().fit(here), MetaRegressor().fit(there)
     np.testing.assert_array_equal(model.bias_, far.bias_)
-    bias = {"reg": 1.0, "step": 0.1}  # which needs tasks to lie together
+    bias: Any = {"reg": 1.0, "step": 0.1}  # which needs tasks to lie together
     scattered = frame.sample(frac=1.0, random_state=0)
     upload(write(scattered, tmp_path / "scattered"), place / "scattered")
     near = MetaRegressor(**bias).fit(ParquetRows(tmp_path / "scattered", "id", "y"))
@@ -188,7 +189,7 @@ def test_writers_at_once_leave_the_model_of_one(
 ) -> None:
     frame = table(12)
     one, other = fitted(frame, reg=1.0, step=0.1), fitted(frame, reg=2.0, step=0.1)
-    original, once = remote_store.write_version, [True]
+    original, once = write_version, [True]
 
     def overtaken(*args: Any) -> bytes:
         if once.pop() if once else False:

@@ -120,9 +120,7 @@ def test_scattered_rows_are_all_adapted_again(tmp_path: Path) -> None:
     frame = FRAME.sample(frac=1.0, random_state=0)
     data, out = write(frame, tmp_path / "in", CUTS, row_group=20), tmp_path / "out"
     run(data, out)
-    other = frame.copy()
-    other.iloc[70, other.columns.get_loc("y")] += 1.0  # type: ignore[index]
-    rewrite(other, data, 1)
+    rewrite(frame.assign(y=frame["y"] + (np.arange(len(frame)) == 70)), data, 1)
     index = run(data, out)
     assert index.run.kept == 0
     pd.testing.assert_frame_equal(weights_of(index), weights_of(run(data, tmp_path / "straight")))

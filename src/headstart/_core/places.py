@@ -243,9 +243,10 @@ class Remote:
 
 
 Place = Path | Remote
+AnyPath = str | Path | Remote  # what names a place
 
 
-def as_place(path: str | os.PathLike[str] | Remote) -> Place:
+def as_place(path: AnyPath) -> Place:
     """The place that a path or an address names."""
     if isinstance(path, Remote):
         return path

@@ -84,4 +84,4 @@ def _write(curves: dict[str, FewShotCurve], what: str, out: Path) -> None:
         for way, curve in curves.items()
         for k, mean, half in zip(curve.shots, curve.mean, curve.half_width, strict=True)
     ]
-    write_table(pa.Table.from_pylist(rows), str(out))
+    write_table(pa.Table.from_pylist(rows), out)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headstart._core.checks import cores
-from headstart._core.places import as_place
+from headstart._core.places import AnyPath, as_place
 from headstart.cli.console import error_console
 from headstart.cli.progress import progress_bar
 from headstart.estimators import MetaClassifier, MetaRegressor
@@ -25,7 +25,7 @@ AnyMeta = MetaRegressor | MetaClassifier
 class Source(NamedTuple):
     """A dataset as the user named it, and how it is to be worked on."""
 
-    path: str
+    path: AnyPath
     batch_rows: int | None
     scheduler: str | None
     jobs: int | None = None

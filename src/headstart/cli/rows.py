@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headstart._core.places import AnyPath
 from headstart.cli.categorical import match_categories, split_categories
 from headstart.cli.dataset import AnyMeta
 from headstart.cli.options import split_names
@@ -33,7 +34,7 @@ class Columns(NamedTuple):
     categorical: str | None = None
 
 
-def read_rows(data: str, columns: Columns) -> LabelledRows:
+def read_rows(data: AnyPath, columns: Columns) -> LabelledRows:
     """Features and what describes entities as numbers, target and ids."""
     table = read_table(data, columns.group)
     named, side = split_names(columns.features), split_names(columns.side) or []
@@ -79,7 +80,7 @@ class FittingRows(NamedTuple):
         return self.X if self.ids is None else self.X.append_column(group, self.ids)
 
 
-def read_for(model: AnyMeta, data: str, target: str | None = None) -> FittingRows:
+def read_for(model: AnyMeta, data: AnyPath, target: str | None = None) -> FittingRows:
     """The rows of a file as a model takes them."""
     group, names = str(model.group), [str(name) for name in model.feature_names_in_]
     table = match_categories(read_table(data, group), names)

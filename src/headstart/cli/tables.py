@@ -14,7 +14,7 @@ from pyarrow import feather, parquet
 
 from headstart._core.files import write_aside
 from headstart._core.leftovers import clear_asides
-from headstart._core.places import Remote, StorageError, as_place, near
+from headstart._core.places import AnyPath, Remote, StorageError, as_place, near
 from headstart.cli.csv import read_csv, write_csv
 from headstart.parquet import (
     INDEX,
@@ -68,7 +68,7 @@ class LabelledRows(NamedTuple):
     ids: ArrowColumn
 
 
-def read_table(data: str, group: str | None = None) -> pa.Table:
+def read_table(data: AnyPath, group: str | None = None) -> pa.Table:
     """The table in a file; the column `group` of a CSV file keeps all digits of its numbers."""
     path = as_place(data)
     if not path.exists():
@@ -89,7 +89,7 @@ def read_table(data: str, group: str | None = None) -> pa.Table:
         raise TableError(f"{path}: cannot be read: {reason}") from None
 
 
-def write_table(table: pa.Table, out: str) -> None:
+def write_table(table: pa.Table, out: AnyPath) -> None:
     """Put a table into a file, in one step."""
     path = as_place(out)
     writer = WRITERS.get(path.suffix.lower())

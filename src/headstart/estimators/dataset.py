@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from headstart._core.checks import FloatArray, read_only, warn_user
+from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
 from headstart.estimators.inputs import Labels, as_numbers, read_classes
 from headstart.estimators.protocol import MetaModel
+from headstart.estimators.sparse_dataset import learn_sparse
 from headstart.meta.prior.dataset import Reading
 from headstart.meta.prior.from_dataset import dataset_prior
 from headstart.meta.prior.goal import MAX_TASKS, Goal
@@ -54,6 +55,16 @@ def learn_dataset(
     if classes is None:
         rows.check_numbers()
     stream: AnyStream
+    if rows.sparse is not None:
+        if not isinstance(settings, PriorSettings):
+            raise ValueError("reg: expected 'auto' with a dataset of sparse rows, found a number")
+        if max_tasks != MAX_TASKS:
+            raise ValueError(
+                f"max_tasks: expected {MAX_TASKS} with a dataset of sparse rows, found {max_tasks}"
+            )
+        stream = learn_sparse(rows, classes, settings, check_jobs(model.n_jobs))
+        model.know_columns(stream, rows.n_features, classes)
+        return
     if isinstance(settings, PriorSettings):
         labels = () if classes is None else tuple(classes.tolist())
         reading = Reading(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import FloatArray, check_count
-from headstart._core.places import Remote, as_place
+from headstart._core.places import AnyPath, as_place
 from headstart.estimators import state
 from headstart.estimators.base import Estimator, only_priors
 from headstart.estimators.base_model import check_base, from_bytes, to_bytes
@@ -216,6 +215,11 @@ class Learned(Estimator):
         self._describe(len(features), list(features), classes)
         self._known = stream
 
+    def know_columns(self, stream: AnyStream, width: int, classes: Labels | None = None) -> None:
+        """Be fitted: know what a stream has learned of so many columns without names."""
+        self._describe(width, None, classes)
+        self._known = stream
+
     def _describe(self, width: int, names: list[str] | None, classes: Labels | None) -> None:
         self.n_features_in_ = width
         if names is not None:
@@ -228,7 +232,7 @@ class Learned(Estimator):
             self.stream()
         return super().__getstate__()
 
-    def save(self, path: str | Path | Remote, keep: int = 1) -> None:
+    def save(self, path: AnyPath, keep: int = 1) -> None:
         """Write the model into the folder `path`, in the place of an older model there.
 
         Plain arrays and JSON, no pickle. What was there stays whole until the new model is, and
@@ -259,7 +263,7 @@ class Learned(Estimator):
         state.write(as_place(path), description, stream, keep, base)
 
     @classmethod
-    def load(cls, path: str | Path | Remote, version: int = 0, trusted: bool = False) -> Self:
+    def load(cls, path: AnyPath, version: int = 0, trusted: bool = False) -> Self:
         """The model in the folder `path`, as it was when it was saved.
 
         Weights are read from disk as they are needed; files that are not whole are refused.

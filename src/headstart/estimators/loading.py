@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from headstart._core.places import Remote, as_place
+from headstart._core.places import AnyPath, as_place
 from headstart.estimators.classifier import MetaClassifier
 from headstart.estimators.regressor import MetaRegressor
 from headstart.estimators.state import read
 
 
 def load_model(
-    path: str | Path | Remote, version: int = 0, trusted: bool = False
+    path: AnyPath, version: int = 0, trusted: bool = False
 ) -> MetaRegressor | MetaClassifier:
     """The model in the folder `path`, of whichever class it is.
 

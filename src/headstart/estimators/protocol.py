@@ -41,3 +41,6 @@ class MetaModel(Protocol):
         classes: Labels | None = None,
     ) -> None:
         """Be fitted: know what a stream has learned, with these features and classes."""
+
+    def know_columns(self, stream: AnyStream, width: int, classes: Labels | None = None) -> None:
+        """Be fitted: know what a stream has learned of so many columns without names."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from headstart._core.checks import check_count, check_flag, check_jobs, check_number
 from headstart._core.jit import source_digest
-from headstart._core.places import Place, Remote, as_place
+from headstart._core.places import AnyPath, Place, as_place
 from headstart.estimators.protocol import MetaModel
 from headstart.estimators.start import StartingModel, start_only
 from headstart.jobs.notes import (
@@ -34,7 +34,7 @@ from headstart.jobs.notes import (
     write_note,
 )
 from headstart.jobs.runs import Clock, Inputs, digest_of
-from headstart.jobs.sparse import adapt_task_set
+from headstart.jobs.sparse import adapt_task_set, sparse_tables
 from headstart.jobs.tables import Asked, block_tables
 from headstart.parquet import (
     PARTITION_ROWS,
@@ -73,8 +73,9 @@ class AdaptJob(NamedTuple):
         more = (*asked.keep, *self.start.side)
         with ExitStack() as stack:
             files = {f: stack.enter_context(Writer(self.out / f / name)) for f in asked.folders}
-            for block, table in read_partition(self.rows, partition, more):
-                found = block_tables(self.start, asked, self.rows, block, table)
+            for block, table in read_partition(self.rows, partition, more, lists=True):
+                make = block_tables if self.rows.sparse is None else sparse_tables
+                found = make(self.start, asked, self.rows, block, table)
                 for folder, file in files.items():
                     file.write(found[folder])
                 tasks, rows = tasks + int(np.sum(~block.missing)), rows + len(block.y)
@@ -102,7 +103,7 @@ class AdaptJob(NamedTuple):
 def adapt_all(
     model: MetaModel,
     rows: ParquetRows | TaskSet,
-    out: str | Path | Remote,
+    out: AnyPath,
     *,
     weights: bool = True,
     covariance: bool = False,
@@ -135,9 +136,10 @@ def adapt_all(
     model : fitted MetaRegressor or MetaClassifier
         Its columns of `side` are read from the dataset.
     rows : ParquetRows, or TaskSet of sparse rows
-        The features of a dataset are by name those of the model. Of a `TaskSet` weights are
-        written, one file of all tasks: for each id the columns that its rows have, and the
-        weights there; in all other columns the weights are those of the start.
+        The features of a dataset are by name those of the model. Of sparse rows the weights of an
+        id are two lists, ``columns`` and ``weights``: those columns that its rows have, and the
+        weights there; in all other columns the weights are those of the start. Of a `TaskSet`
+        weights alone are written, one file of all tasks.
     out : str or Path
         A folder that is empty, not there, or of the same job; or an address on an object store.
     weights : bool
@@ -213,6 +215,8 @@ def adapt_all(
 
 def _with_columns_of(model: MetaModel, rows: ParquetRows) -> ParquetRows:
     """The dataset with the features that the model was fitted to, if those have names."""
+    if rows.sparse is not None:
+        return rows
     names = getattr(model, "feature_names_in_", None)
     wanted = rows.features if names is None else tuple(map(str, names))
     if wanted == rows.features:

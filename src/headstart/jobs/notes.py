@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from operator import methodcaller
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart._core.checks import check_count
 from headstart._core.files import write_aside
 from headstart._core.leftovers import clear_asides
-from headstart._core.places import Place, Remote, as_place, children, remove_folder
+from headstart._core.places import AnyPath, Place, Remote, as_place, children, remove_folder
 from headstart._core.plain import from_plain, to_plain
 from headstart.parquet import ParquetError
 
@@ -109,7 +108,7 @@ class JobIndex(NamedTuple):
         return [self.folder / what / part.file for part in self.parts if part.rows]
 
 
-def read_index(out: str | Path | Place, version: int = 0) -> JobIndex:
+def read_index(out: AnyPath, version: int = 0) -> JobIndex:
     """What a finished run of `adapt_all` wrote into the folder `out`.
 
     Parameters

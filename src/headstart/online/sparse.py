@@ -205,9 +205,11 @@ class SparseStream(Doubling):
         (stream._learned,) = checked(
             arrays, "rows", (1,), np.int64, at_least=-1, below=MANY
         ).tolist()
-        order = np.argsort(stream._first_seen(), kind="stable")
-        tasks = TaskSet.from_arrays(stream._X, y, entity)
-        stream._know(prior, tasks, weight[order])
+        stream._prior = prior
+        if n:  # else it knows the prior and no entity
+            order = np.argsort(stream._first_seen(), kind="stable")
+            tasks = TaskSet.from_arrays(stream._X, y, entity)
+            stream._know(prior, tasks, weight[order])
         return stream
 
     def without_entities(self) -> Self:

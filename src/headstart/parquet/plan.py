@@ -126,19 +126,22 @@ def _places(groups: list[RowGroup]) -> tuple[Place, ...]:
 
 
 def read_partition(
-    rows: Source, partition: Partition, more: tuple[str, ...] = ()
+    rows: Source, partition: Partition, more: tuple[str, ...] = (), *, lists: bool = False
 ) -> Iterator[tuple[Block, pa.Table]]:
     """The rows of a partition and no others, whole tasks at a time.
 
     Beside each block comes a table of its rows with ids, labels, keys and the columns `more`.
-    The inputs of a block are overwritten when the next is read.
+    The inputs of a block are overwritten when the next is read. Where `lists` are taken, those of
+    sparse rows are in the table, and the block has no inputs.
     """
+    more = (*more, *(rows.sparse or ()))
     names = tuple(dict.fromkeys([rows.group, rows.target, rows.task_key, *more]))
     columns = list(dict.fromkeys([*names, *(rows.features or ())]))
     own, after = _own(rows, partition, columns), _after(rows, partition, columns)
     found = (Batch(batch) for batch in chain(own, after) if batch.num_rows)
-    buffers = Buffers(rows.n_features, rows.dtype, in_turn=1)
-    return whole_tasks(found, rows.block, buffers, beside=names)
+    buffers = Buffers(rows.width, rows.dtype, in_turn=1)
+    make = rows.block if rows.sparse is None or not lists else rows.labels_of
+    return whole_tasks(found, make, buffers, beside=names)
 
 
 def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.RecordBatch]:

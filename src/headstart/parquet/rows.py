@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class ParquetRows(Source):
         A column that increases from task to task; `group` by default.
     callback : function of a number, optional
         Called after every batch with the number of rows read so far.
+    sparse : tuple of two str, optional
+        The columns of sparse rows: lists of the numbers of those columns that are not 0, from 0
+        on, and lists of what is there. There are no other features then.
+    n_columns : int, optional
+        How many columns sparse rows have.
 
     Examples
     --------
@@ -62,6 +67,9 @@ class ParquetRows(Source):
     def _blocks(self, buffers: Buffers) -> Iterator[Block]:
         for batch in self.batches():
             block = self.labelled(batch, buffers.next(batch.columns.num_rows))
+            if self.sparse is not None:
+                inputs: Any = self.sparse_rows(batch.columns)
+                block = block._replace(X=inputs)
             del batch
             yield block
 
@@ -75,6 +83,8 @@ class ParquetRows(Source):
 
     def _task_sets(self, multiple: int, buffers: Buffers) -> Iterator[TaskSet]:
         self.check_numbers()
+        if self.sparse is not None:
+            raise ParquetError(f"{self.path}: its rows are sparse, and dense ones are needed here")
         with grouped(self) as rows:  # these, or a copy with each task's rows together
 
             def make(batch: Batch, X: FloatArray) -> Block:
@@ -84,11 +94,11 @@ class ParquetRows(Source):
                 yield as_task_set(block)
 
     def _buffers(self, reuse: bool) -> Buffers:
-        return Buffers(self.n_features, self.dtype, AHEAD + 1 if reuse else 0)
+        return Buffers(self.width, self.dtype, AHEAD + 1 if reuse else 0)
 
     def labelled(self, batch: Batch, X: FloatArray) -> Block:
         """The rows of a batch, with their inputs put into X; raise if one has no label."""
-        block = self.block(batch, X)
+        block = self.block(batch, X) if self.sparse is None else self.labels_of(batch, X)
         if block.unlabelled.any():
             where = self.place(batch, int(np.argmax(block.unlabelled)))
             raise ParquetError(f"{where}: column {self.target!r}: a value is missing")

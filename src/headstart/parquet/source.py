@@ -22,19 +22,14 @@ from headstart._core.checks import FloatArray, check_count
 from headstart._core.places import Remote, StorageError, again, as_place, found_files
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
-    INDEX,
     Array,
     as_labels,
-    check_roles,
     first_wrong,
-    is_id,
-    is_label,
     is_numeric,
     plain,
     stored,
     to_float64,
     wanted_for,
-    wrong_name,
 )
 from headstart.parquet.files import (
     Decoding,
@@ -47,6 +42,9 @@ from headstart.parquet.files import (
 )
 from headstart.parquet.footers import RowGroup, check_columns, read_row_groups
 from headstart.parquet.interleave import interleave
+from headstart.parquet.lists import from_lists
+from headstart.parquet.roles import Roles
+from headstart.tasks.sparse import Csr
 
 FOOTERS = 16  # of files on an object store that are fetched at once
 MOST_BATCHES = 16  # of a row group that is decoded at once, when one reads for all
@@ -69,60 +67,34 @@ class Source:
     key: str | None = None
     origin: str | Path | Remote | None = field(default=None, compare=False, repr=False)
     callback: Callable[[int], object] | None = field(default=None, compare=False, repr=False)
+    sparse: tuple[str, str] | None = None
+    n_columns: int | None = None
 
     def __post_init__(self) -> None:
         check_count("batch_rows", self.batch_rows)
         place = as_place(self.path)
         if isinstance(place, Remote) or "://" in str(self.path):
             object.__setattr__(self, "path", place)
-        names = self.features
-        if names is None:
-            taken = (self.group, self.target, self.key)
-            names = [n for n in self.schema.names if n not in taken and not n.startswith(INDEX)]
-        object.__setattr__(self, "features", tuple(names))
-        check_roles(self.group, self.target, names)
-        known = set(self.schema.names)
-        for name in self.columns:
-            if name not in known:
-                raise ParquetError(f"{self.path}: {wrong_name(name, self.schema.names)}")
-        if not names:
-            raise ParquetError(
-                f"{self.path}: expected a column beside {self.group!r} and {self.target!r}"
-            )
-        kinds = {f.name: f.type for f in self.schema}
-        for name in names:
-            if not is_numeric(kinds[name]):
-                raise ParquetError(
-                    f"{self.path}: column {name!r}: expected numbers, found {kinds[name]}; leave "
-                    "it out of the features, or turn it into numbers first"
-                )
-        if not is_id(kinds[self.group]):
-            raise ParquetError(
-                f"{self.path}: column {self.group!r}: expected numbers, texts or times as ids, "
-                f"found {kinds[self.group]}"
-            )
-        if not is_label(kinds[self.target]):
-            raise ParquetError(
-                f"{self.path}: column {self.target!r}: expected numbers, texts or booleans to "
-                f"predict, found {kinds[self.target]}"
-            )
+        names = self.group, self.target, self.key, self.features, self.sparse, self.n_columns
+        object.__setattr__(self, "features", Roles(*names).checked(self.path, self.schema))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = ("path", "group", "target", "features", "batch_rows", "key", "origin")
+        fields = ("path", "group", "target", "features", "batch_rows", "key", "origin", "sparse",
+                  "n_columns")  # fmt: skip
         known = {name: getattr(self, name) for name in (*fields, "schema", "partitioning")}
         return _unpickled, (type(self), {**known, "callback": None})
 
     @cached_property
     def dataset(self) -> Any:
         """The dataset as Arrow sees it."""
-        path = as_place(self.path)
+        path, opened = as_place(self.path), partial(ds.dataset, format=FORMAT, partitioning="hive")
         if not path.exists():
             raise ParquetError(f"{path}: there is no such file or folder")
         try:
             if isinstance(path, Remote):
-                found = again(partial(self._discovered, path.inside, path.filesystem), path)
+                found = again(partial(opened, path.inside, filesystem=path.filesystem), path)
             else:
-                found = self._discovered(str(path), None)
+                found = opened(str(path))
         except StorageError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
@@ -130,10 +102,6 @@ class Source:
         if not found.files:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
         return found
-
-    @staticmethod
-    def _discovered(path: str, filesystem: Any) -> Any:
-        return ds.dataset(path, format=FORMAT, partitioning="hive", filesystem=filesystem)
 
     @property
     def store(self) -> Any:
@@ -158,17 +126,24 @@ class Source:
     def columns(self) -> list[str]:
         """The columns that are read."""
         key = [] if self.key is None else [self.key]
-        return [self.group, self.target, *key, *(self.features or ())]
+        return [self.group, self.target, *key, *(self.features or ()), *(self.sparse or ())]
 
     @property
     def n_features(self) -> int:
         """Number of columns to predict from."""
+        return len(self.features or ()) if self.sparse is None else int(self.n_columns or 0)
+
+    @property
+    def width(self) -> int:
+        """Number of columns that are read as numbers: those of lists are not."""
         return len(self.features or ())
 
     @property
     def dtype(self) -> type[np.floating[Any]]:
         """The float type of the inputs."""
         kinds = {f.name: f.type for f in self.schema}
+        if self.sparse is not None:
+            return np.float32 if kinds[self.sparse[1]].value_type == pa.float32() else np.float64
         small = all(kinds[name] == pa.float32() for name in self.features or ())
         return np.float32 if small else np.float64
 
@@ -190,9 +165,8 @@ class Source:
     @cached_property
     def fragments(self) -> dict[str, Any]:
         """The files by name, each with the columns that are asked for."""
-        check = partial(check_columns, columns=self.columns, schema=self.schema, store=self.store)
-        for _ in self._of_each(check):
-            pass
+        about = {"columns": self.columns, "schema": self.schema, "store": self.store}
+        list(self._of_each(partial(check_columns, **about)))
         return self.files
 
     def _of_each(self, function: Callable[[Any], Item]) -> Iterator[Item]:
@@ -245,7 +219,32 @@ class Source:
 
     def block(self, batch: Batch, X: FloatArray) -> Block:
         """The rows of a batch, with their inputs put into X."""
+        if self.sparse is not None:
+            raise ParquetError(
+                f"{self.path}: its rows are sparse, and dense ones are needed here; fit of an "
+                "estimator with a learned prior, and adapt_all, take sparse rows"
+            )
         self._fill(X, batch)
+        return self.labels_of(batch, X)
+
+    def sparse_rows(self, columns: pa.Table | pa.RecordBatch) -> Csr:
+        """The inputs of rows in lists."""
+        where, what = self.sparse or ("", "")
+        try:
+            found = from_lists(
+                columns.column(where), columns.column(what), self.n_features, self.dtype
+            )
+        except ValueError as error:
+            row, _, fault = str(error).partition(":")
+            whose = columns.column(self.group)[int(row)].as_py()
+            raise ParquetError(
+                f"{self.origin or self.path}, a row of {self.group!r} {whose!r}: columns {where!r} "
+                f"and {what!r}: {fault}"
+            ) from None
+        return found
+
+    def labels_of(self, batch: Batch, X: FloatArray) -> Block:
+        """The rows of a batch with these inputs."""
         columns = batch.columns
         y, ids = as_labels(columns.column(self.target)), plain(columns.column(self.group))
         key = ids if self.key is None else plain(columns.column(self.key))
