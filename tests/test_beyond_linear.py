@@ -24,11 +24,12 @@ def curves(T: int = 60, n: int = 12) -> tuple[pd.DataFrame, pd.Series[float]]:
     return pd.DataFrame({"at": at, "user": [f"u{k}" for k in user]}), pd.Series(y)
 
 
+@pytest.mark.filterwarnings("ignore:the prior still changes")  # of waves that are much alike
 @pytest.mark.parametrize(
     ("features", "metric"),
     [
         (SplineTransformer(n_knots=8, degree=3), "full"),
-        (RBFSampler(gamma=0.5, n_components=300, random_state=0), "diagonal"),
+        (RBFSampler(gamma=0.5, n_components=120, random_state=0), "diagonal"),
     ],
 )
 def test_features_before_the_estimator_find_the_curve(features: Any, metric: str) -> None:

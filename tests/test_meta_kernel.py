@@ -30,7 +30,7 @@ def curves(T: int = 20, seed: int = 0) -> TaskSet:
     return TaskSet.from_list(pairs)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(st.sampled_from(LIPSCHITZ), st.integers(0, 2**32 - 1))
 def test_the_linear_kernel_gives_algorithms_1_and_2(name: str, seed: int) -> None:
     rng, loss = np.random.default_rng(seed), get_loss(name)
