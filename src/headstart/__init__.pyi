@@ -33,6 +33,7 @@ from .meta import (
     learn_bias,
     start_bias,
 )
+from .meta.kernel import KernelBias, learn_kernel_bias
 from .meta.prior import (
     Posterior,
     Prior,
@@ -75,6 +76,8 @@ __all__ = [
     "task_weights",
     "start_bias",
     "continue_bias",
+    "learn_kernel_bias",
+    "KernelBias",
     "sgd_batch",
     "weights_from_dual",
     "SGDState",

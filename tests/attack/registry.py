@@ -169,6 +169,31 @@ def _(w: World) -> Call:
     return Call(hs.learn_bias, arguments, roles, oracle)
 
 
+def naive_kernel_bias(w: World) -> hs.KernelBias:
+    return hs.learn_kernel_bias(w.pairs, "linear", w.reg, w.step, w.loss)
+
+
+@attack("learn_kernel_bias")
+def _(w: World) -> Call:
+    arguments = {
+        "tasks": w.some_tasks(), "kernel": w.pick(["rbf", "linear"]), "reg": w.reg,
+        "step": w.step, "loss": w.loss,
+    }  # fmt: skip
+    return Call(hs.learn_kernel_bias, arguments, MANY | {"step": "number", "kernel": "choice"})
+
+
+@attack("KernelBias.predict")
+def _(w: World) -> Call:
+    bias = naive_kernel_bias(w)
+    start = hs.learn_bias(w.pairs, w.reg, w.step, w.loss).bias
+    return Call(bias.predict, {"X": w.X}, {"X": "table"}, lambda: w.X @ start)
+
+
+@attack("KernelBias.adapt")
+def _(w: World) -> Call:
+    return Call(naive_kernel_bias(w).adapt, {"X": w.X, "y": w.y}, {"X": "table", "y": "vector"})
+
+
 @attack("start_bias")
 def _(w: World) -> Call:
     arguments = {"n_features": w.d, "initial": w.bias}

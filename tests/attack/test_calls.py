@@ -34,6 +34,7 @@ ELSEWHERE = {
     "ERMResult": "what biased_erm gives",
     "BiasResult": "what learn_bias gives",
     "BiasState": "what start_bias gives",
+    "KernelBias": "what learn_kernel_bias gives",
     "Selection": "what select_online gives",
     "RegSelection": "what select_reg gives",
     "PriorState": "what start_prior gives",
