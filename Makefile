@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: reproduce test lint attack bench growth mixed-models quality clean
 
 reproduce: .venv/ready
-	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
+	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd,pooled,ridge-ltl,prior --out results
 
 test: lint examples/data/ready
 	$(BIN)/pytest -n 2 --ignore=tests/test_distributed.py

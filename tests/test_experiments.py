@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,17 @@ def test_a_source_of_ones_own(tmp_path: Path) -> None:
     other = PieceFolder(tmp_path / "tiny", tiny(Ramps(3.0), n_shots=None, n_queries=None), print)
     assert other.load(Piece(e, "itl-sgd", 0)) is None  # other tasks
     assert PieceFolder(tmp_path / "tiny", e, print).load(Piece(e, "itl-sgd", 0))
+
+
+def test_the_recipe_for_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of docs/architecture.md, as it stands."""
+    page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    recipe = page.split("### Add a data set")[1].split("```python\n")[1].split("```")[0]
+    (tmp_path / "recipe.py").write_text(recipe)
+    monkeypatch.chdir(tmp_path)
+    _, curves = run_path("recipe.py")["outcome"].results["two-speeds"]
+    assert list(curves) == ["itl-sgd", "ltl-sgd-sgd", "prior"]
+    assert (tmp_path / "results" / "two-speeds" / "figure.pdf").exists()
 
 
 def test_an_environment_of_ones_own(tmp_path: Path) -> None:
