@@ -43,7 +43,7 @@ from headstart.experiments.reproduce import run
 Array = NDArray[np.float64]
 
 
-def tiny(source: Source | None = None, loss: str = "absolute", **changes: Any) -> Experiment:
+def tiny(source: Any = None, loss: Any = "absolute", **changes: Any) -> Experiment:
     drawn = Drawn(RegressionEnvironment(n_features=3))
     base = Experiment("tiny", loss, source or drawn, 6, 5, 5, 4, 6, seeds=1, grid_size=4)
     return replace(base, **changes)
@@ -97,7 +97,11 @@ def test_an_environment_of_ones_own(tmp_path: Path) -> None:
     """Side by side: uneven directions, clusters, and a sequence that drifts."""
     uneven = RegressionEnvironment(2, center=(4.0, 0.0), task_std=(0.1, 2.0))
     parts = tuple(RegressionEnvironment(2, center=c) for c in (-4.0, 4.0))
-    sources = {"uneven": uneven, "clusters": Mixture(parts), "drift": Mixture(parts, "drift")}
+    sources: dict[str, RegressionEnvironment | Mixture] = {
+        "uneven": uneven,
+        "clusters": Mixture(parts),
+        "drift": Mixture(parts, "drift"),
+    }
     asked = [tiny(Drawn(env), name=name) for name, env in sources.items()]
     outcome = run(asked, ["itl-sgd", "mean-sgd"], tmp_path)
     assert list(outcome.results) == list(sources)
@@ -183,9 +187,12 @@ def test_pooled_is_the_best_linear_model_of_the_rows_so_far(classes: bool) -> No
     value = LOSSES[e.loss]().value
 
     def fitted(reg: float) -> Array:
+        def cost(w: Array) -> float:
+            return float(value(X @ w, y).mean() + reg / 2.0 * w @ w)
+
         start = np.linalg.lstsq(X, y, rcond=None)[0]
         best = minimize(
-            lambda w: value(X @ w, y).mean() + reg / 2.0 * w @ w, start, method="Nelder-Mead",
+            cost, start, method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
         )  # fmt: skip
         return np.asarray(best.x)
@@ -211,8 +218,8 @@ def test_ridge_is_the_closed_form() -> None:
         total = 0.0
         for X, y in data.train:
             K = X @ X.T + reg * len(y) * np.eye(len(y))
-            total += (y - X @ h) @ np.linalg.solve(K, y - X @ h)
-        return float(total)
+            total += float((y - X @ h) @ np.linalg.solve(K, y - X @ h))
+        return total
 
     def error(pair: tuple[TaskSet, TaskSet], h: Array, reg: float) -> float:
         errors = []

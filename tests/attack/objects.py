@@ -350,7 +350,7 @@ def _(w: World) -> Call:
 
 @attack("environments.Mixture", 0.3)
 def _(w: World) -> Call:
-    parts = tuple(RegressionEnvironment(w.d, center=c) for c in (0.0, w.bias))
+    parts = tuple(RegressionEnvironment(w.d, center=c) for c in (0.0, tuple(w.bias)))
     roles = {"parts": "object", "sequence": "choice"}
     return Call(Mixture, {"parts": parts, "sequence": "drift"}, roles)
 
