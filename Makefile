@@ -6,7 +6,7 @@ PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 .PHONY: reproduce test lint docs dist pythons attack bench growth mixed-models peers quality clean
 
 reproduce: .venv/ready
-	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd --out results
+	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd,pooled,ridge-ltl,prior --out results
 
 test: lint dist examples/data/ready
 	$(BIN)/pytest -n 2 --ignore=tests/test_distributed.py

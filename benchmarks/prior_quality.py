@@ -154,7 +154,7 @@ def paper() -> None:
             rng = np.random.default_rng(1000 + seed)
             shots, queries = world.draw(200, 110, rng).tasks.split_rows(10)
             noise = float(np.mean([np.var(y) for _, y in queries])) / (world.snr + 1.0)
-            oracle = Prior(world.mean, world.task_std**2, noise)
+            oracle = Prior(world.mean, world.stds**2, noise)
             learned = learn_prior(world.draw(T, 10, rng).tasks)
             found = []
             for prior in (learned, oracle):

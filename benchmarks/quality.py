@@ -33,7 +33,7 @@ from headstart import (
 from headstart.datasets import DataUnavailableError
 from headstart.environments import ClassificationEnvironment, Environment, RegressionEnvironment
 from headstart.evaluation.ways import predict_rows
-from headstart.experiments import EXPERIMENTS, Experiment, draw_data
+from headstart.experiments import PAPER, Experiment, draw_data
 
 
 def defaults_over_grid(experiment: Experiment, counts: list[int], seeds: range) -> None:
@@ -54,7 +54,7 @@ def defaults_over_grid(experiment: Experiment, counts: list[int], seeds: range) 
     for T, (theirs, ours) in zip(
         counts, np.reshape(errors, (-1, len(counts), 2)).mean(axis=0), strict=True
     ):
-        limit = "1.02" if experiment.has_mean else "1.05"
+        limit = "1.02" if experiment.source.has_mean else "1.05"
         what = f"{experiment.name}, {T} tasks: defaults over the validated grid"
         report(what, f"{ours / theirs:.3f}", f"at most {limit}")
 
@@ -139,8 +139,8 @@ def real_tables() -> None:
 def main() -> None:
     prior_quality.main()
     estimator_quality.main()
-    for experiment in EXPERIMENTS.values():
-        synthetic = experiment.has_mean
+    for experiment in PAPER.values():
+        synthetic = experiment.source.has_mean
         try:
             defaults_over_grid(
                 experiment,

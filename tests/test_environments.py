@@ -22,7 +22,7 @@ BOTH = [RegressionEnvironment(), ClassificationEnvironment()]
 @pytest.mark.parametrize("environment", BOTH)
 def test_weights_have_the_stated_mean_and_spread(environment: Environment) -> None:
     weights = environment.draw(2000, 1, random_state=0).weights
-    error = 5.0 * environment.task_std / math.sqrt(weights.size)
+    error = 5.0 * float(environment.stds[0]) / math.sqrt(weights.size)
     assert abs(weights.mean() - 4.0) < error
     assert abs(weights.std() - 1.0) < error
     assert np.all(np.abs(weights.mean(axis=0) - environment.mean) < 5.0 / math.sqrt(2000))
@@ -85,13 +85,15 @@ def test_a_seed_is_a_draw(environment: Environment) -> None:
 
 
 def test_directions_of_their_own() -> None:
-    environment = RegressionEnvironment(3, center=(1.0, -2.0, 0.0), task_std=[0.5, 0.0, 2.0])
+    environment = RegressionEnvironment(3, center=(1.0, -2.0, 0.0), task_std=(0.5, 0.0, 2.0))
     weights = environment.draw(4000, 1, random_state=0).weights
     error = 5.0 * environment.stds / math.sqrt(4000)
     assert np.all(np.abs(weights.mean(axis=0) - [1.0, -2.0, 0.0]) <= error)
     assert np.all(np.abs(weights.std(axis=0) - [0.5, 0.0, 2.0]) <= error)
     assert environment.var_h([1.0, -2.0, 3.0]) ** 2 == pytest.approx(0.5 * (0.25 + 4.0 + 9.0))
-    same = RegressionEnvironment(3, center=np.array([1.0, -2.0, 0.0]), task_std=(0.5, 0.0, 2.0))
+    same = RegressionEnvironment(
+        3, center=tuple(np.array([1.0, -2.0, 0.0])), task_std=(0.5, 0.0, 2.0)
+    )
     assert (same, hash(same), repr(same)) == (environment, hash(environment), repr(environment))
 
 

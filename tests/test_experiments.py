@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from headstart.experiments.reproduce import run
 Array = NDArray[np.float64]
 
 
-def tiny(source: Source | None = None, loss: str = "absolute", **changes: Any) -> Experiment:
+def tiny(source: Any = None, loss: Any = "absolute", **changes: Any) -> Experiment:
     drawn = Drawn(RegressionEnvironment(n_features=3))
     base = Experiment("tiny", loss, source or drawn, 6, 5, 5, 4, 6, seeds=1, grid_size=4)
     return replace(base, **changes)
@@ -81,11 +82,26 @@ def test_a_source_of_ones_own(tmp_path: Path) -> None:
     assert PieceFolder(tmp_path / "tiny", e, print).load(Piece(e, "itl-sgd", 0))
 
 
+def test_the_recipe_for_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of docs/architecture.md, as it stands."""
+    page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    recipe = page.split("### Add a data set")[1].split("```python\n")[1].split("```")[0]
+    (tmp_path / "recipe.py").write_text(recipe)
+    monkeypatch.chdir(tmp_path)
+    _, curves = run_path("recipe.py")["outcome"].results["two-speeds"]
+    assert list(curves) == ["itl-sgd", "ltl-sgd-sgd", "prior"]
+    assert (tmp_path / "results" / "two-speeds" / "figure.pdf").exists()
+
+
 def test_an_environment_of_ones_own(tmp_path: Path) -> None:
     """Side by side: uneven directions, clusters, and a sequence that drifts."""
     uneven = RegressionEnvironment(2, center=(4.0, 0.0), task_std=(0.1, 2.0))
     parts = tuple(RegressionEnvironment(2, center=c) for c in (-4.0, 4.0))
-    sources = {"uneven": uneven, "clusters": Mixture(parts), "drift": Mixture(parts, "drift")}
+    sources: dict[str, RegressionEnvironment | Mixture] = {
+        "uneven": uneven,
+        "clusters": Mixture(parts),
+        "drift": Mixture(parts, "drift"),
+    }
     asked = [tiny(Drawn(env), name=name) for name, env in sources.items()]
     outcome = run(asked, ["itl-sgd", "mean-sgd"], tmp_path)
     assert list(outcome.results) == list(sources)
@@ -171,9 +187,12 @@ def test_pooled_is_the_best_linear_model_of_the_rows_so_far(classes: bool) -> No
     value = LOSSES[e.loss]().value
 
     def fitted(reg: float) -> Array:
+        def cost(w: Array) -> float:
+            return float(value(X @ w, y).mean() + reg / 2.0 * w @ w)
+
         start = np.linalg.lstsq(X, y, rcond=None)[0]
         best = minimize(
-            lambda w: value(X @ w, y).mean() + reg / 2.0 * w @ w, start, method="Nelder-Mead",
+            cost, start, method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000},
         )  # fmt: skip
         return np.asarray(best.x)
@@ -199,8 +218,8 @@ def test_ridge_is_the_closed_form() -> None:
         total = 0.0
         for X, y in data.train:
             K = X @ X.T + reg * len(y) * np.eye(len(y))
-            total += (y - X @ h) @ np.linalg.solve(K, y - X @ h)
-        return float(total)
+            total += float((y - X @ h) @ np.linalg.solve(K, y - X @ h))
+        return total
 
     def error(pair: tuple[TaskSet, TaskSet], h: Array, reg: float) -> float:
         errors = []

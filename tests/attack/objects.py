@@ -11,7 +11,7 @@ from reference import loss_subgradient, loss_value
 import headstart as hs
 from headstart import theory
 from headstart.datasets import load_lenk
-from headstart.environments import ClassificationEnvironment, RegressionEnvironment
+from headstart.environments import ClassificationEnvironment, Mixture, RegressionEnvironment
 
 from .registry import attack, loss_parameter
 from .world import BINARY, IDS, LABELS, REGRESSION, TRAIN, Call, World
@@ -221,13 +221,14 @@ for _name in ("Squared", "Absolute", "Hinge", "Logistic", *PARAMETERS):
 
 
 THEORY: dict[str, dict[str, Any]] = {
-    "sgd_regret": {"n": 5, "reg": 0.5},
+    "sgd_regret": {"n": 5, "reg": 0.5, "predictor": "suffix"},
     "erm_generalisation": {"n": 5, "reg": 0.5},
     "erm_stability": {"n": 5, "reg": 0.5, "radius": 1.0, "lipschitz": 1.0},
     "fixed_bias_bound": {"reg": 0.5, "n": 5, "var_h": 1.0, "inner": "sgd"},
     "fixed_bias": {"n": 5, "var_h": 0.5, "inner": "erm", "radius": 1.0, "lipschitz": 1.0},
     "meta_rate": {"n": 5, "n_tasks": 4, "distance": 1.0, "step": 0.5, "sharp": True},
     "learned_bias": {"n": 5, "n_tasks": 4, "var_m": 0.5, "distance": 1.0},
+    "conditional_bias": {"n": 5, "n_tasks": 4, "var_tau": 0.5, "size": 1.0, "side_radius": 2.0},
     "last_distance": {"epsilon": 0.5, "reg": 4.0},
 }
 
@@ -284,6 +285,40 @@ def _(w: World) -> Call:
     return Call(theory.certificate, arguments, roles)
 
 
+ACROSS = {
+    "tasks": "tasks", "bias": "vector", "reg": "number", "loss": "choice", "inner": "choice",
+}  # fmt: skip
+
+
+@attack("theory.meta_objective", 0.3)
+def _(w: World) -> Call:
+    arguments = {"tasks": w.some_tasks(), "bias": w.bias, "reg": w.reg, "loss": w.any_loss}
+    return Call(theory.meta_objective, arguments, ACROSS)
+
+
+@attack("theory.meta_gradient", 0.3)
+def _(w: World) -> Call:
+    arguments = {"tasks": w.some_tasks(), "bias": w.bias, "reg": w.reg, "loss": w.loss}
+    return Call(theory.meta_gradient, arguments | {"inner": w.pick(["sgd", "erm"])}, ACROSS)
+
+
+@attack("theory.gradient_error", 0.3)
+def _(w: World) -> Call:
+    arguments = {"X": w.X, "y": w.y, "bias": w.bias, "reg": w.reg, "loss": w.loss}
+    roles = {"X": "table", "y": "vector", "bias": "vector", "reg": "number", "loss": "choice"}
+    return Call(theory.gradient_error, arguments, roles)
+
+
+@attack("theory.meta_regret", 0.2)
+def _(w: World) -> Call:
+    arguments = {
+        "tasks": w.some_tasks(), "comparator": w.bias, "reg": w.reg, "step": w.step,
+        "loss": w.loss, "inner": w.pick(["sgd", "erm"]), "initial": -w.bias,
+    }  # fmt: skip
+    roles = {**ACROSS, "comparator": "vector", "step": "number", "initial": "vector"}
+    return Call(theory.meta_regret, arguments, roles)
+
+
 ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "RegressionEnvironment": (RegressionEnvironment, {"snr": 5.0}),
     "ClassificationEnvironment": (
@@ -304,6 +339,28 @@ for _name, (_kind, _more) in ENVIRONMENTS.items():
         arguments = {"n_tasks": 2, "n_rows": 3, "random_state": 0}
         roles = {"n_tasks": "few", "n_rows": "few", "random_state": "seed"}
         return Call(kind(n_features=w.d).draw, arguments, roles)
+
+
+@attack("environments.Environment.tasks", 0.3)
+def _(w: World) -> Call:
+    arguments = {"weights": w.X, "n_rows": 3, "random_state": 0}
+    roles = {"weights": "table", "n_rows": "few", "random_state": "seed"}
+    return Call(RegressionEnvironment(n_features=w.d).tasks, arguments, roles)
+
+
+@attack("environments.Mixture", 0.3)
+def _(w: World) -> Call:
+    parts = tuple(RegressionEnvironment(w.d, center=c) for c in (0.0, tuple(w.bias)))
+    roles = {"parts": "object", "sequence": "choice"}
+    return Call(Mixture, {"parts": parts, "sequence": "drift"}, roles)
+
+
+@attack("environments.Mixture.draw", 0.3)
+def _(w: World) -> Call:
+    parts = tuple(RegressionEnvironment(w.d, center=c) for c in (0.0, 1.0))
+    arguments = {"n_tasks": 2, "n_rows": 3, "random_state": 0}
+    roles = {"n_tasks": "few", "n_rows": "few", "random_state": "seed"}
+    return Call(Mixture(parts, w.pick(["random", "alternate", "drift"])).draw, arguments, roles)
 
 
 @attack("environments.Environment.var_h", 0.3)

@@ -47,6 +47,10 @@ ELSEWHERE = {
     "Environment": "its two kinds are attacked",
     "Draw": "what draw gives",
     "Prescription": "what theory gives",
+    "GradientError": "what gradient_error gives",
+    "MetaRegret": "what meta_regret gives",
+    "MixtureDraw": "what Mixture.draw gives",
+    "load_exam": "takes nothing",
     "DataUnavailableError": "an exception",
     "lenk_tables": "takes nothing",
 }
@@ -72,7 +76,7 @@ def public_names() -> Iterator[str]:
     for module in (theory, environments, datasets):
         short = module.__name__.rpartition(".")[2]
         for name, value in vars(module).items():
-            ours = getattr(value, "__module__", "") == module.__name__
+            ours = getattr(value, "__module__", "").startswith(module.__name__)
             if not name.startswith("_") and ours and name not in ELSEWHERE:
                 yield f"{short}.{name}"
     for kind in CLASSES:

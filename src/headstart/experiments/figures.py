@@ -179,10 +179,11 @@ def _panel(
         if len(runs.loss) > 1:
             axes.fill_between(tasks, mean - band, mean + band, color=look.color, alpha=0.1, lw=0)
     axes.set_ylabel(f"{experiment.loss} loss on new tasks")
-    starts = [float(runs.loss[:, 0].mean()) for runs in curves.values()]
+    means = [runs.loss.mean(axis=0) for runs in curves.values()]
     low, high = axes.get_ylim()
-    if 1.15 * max(starts) > max(low, 0.0):
-        axes.set_ylim(max(low, 0.0), min(high, 1.15 * max(starts)))  # what explodes is cut
+    bottom, top = 0.8 * min(m.min() for m in means), 1.15 * max(m[0] for m in means)
+    if top > bottom:  # what explodes is cut, and its band
+        axes.set_ylim(max(low, bottom), min(high, top))
     _tasks_axis(axes, experiment, logarithmic=logarithmic)
 
 

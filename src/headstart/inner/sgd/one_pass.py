@@ -30,8 +30,14 @@ PREDICTORS = ["average", "last", "suffix", "poly"]
 AVERAGE, LAST, SUFFIX, POLY = range(4)
 
 
-class SGDResult(NamedTuple):
-    """Outputs of Algorithm 1.
+class _Outputs(NamedTuple):
+    average: FloatArray
+    last: FloatArray
+    dual: FloatArray
+
+
+class SGDResult(_Outputs):
+    """Outputs of Algorithm 1: a tuple of three, and the path if it was to be kept.
 
     Attributes
     ----------
@@ -39,12 +45,9 @@ class SGDResult(NamedTuple):
     last : the iterate ``w_{n+1}``
     dual : the subgradients ``u_1, ..., u_n``, one per visited row (with ``order="resample"``
         these are the drawn rows)
-    path : the iterates ``w_1, ..., w_{n+1}``, shape (n + 1, d), if they were to be kept
+    path : the iterates ``w_1, ..., w_{n+1}``, shape (n + 1, d), or None
     """
 
-    average: FloatArray
-    last: FloatArray
-    dual: FloatArray
     path: FloatArray | None = None
 
 
@@ -226,9 +229,11 @@ def biased_sgd(
         visited = inputs if order == "stream" else inputs[rows.drawn]
         average = predictor_of(visited, h, np.array(objective.lam), u, AVERAGE)
         last = h - S / (n * objective.lam)
-        path = _iterates(visited, h, objective.lam, u).astype(dtype) if kept else None
-        found = SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype), path)
-    return check_answer(found, "X, y, bias, reg")
+        found = SGDResult(average.astype(dtype), last.astype(dtype), u.astype(dtype))
+        if kept:
+            found.path = _iterates(visited, h, objective.lam, u).astype(dtype)
+    check_answer((*found, found.path), "X, y, bias, reg")
+    return found
 
 
 def _iterates(X: FloatArray, h: Vector, lam: float, u: Vector) -> FloatArray:
