@@ -9,8 +9,8 @@ reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd,pooled,ridge-ltl,prior --out results
 
 test: lint dist examples/data/ready
-	$(BIN)/pytest -n 2 --ignore=tests/test_distributed.py
-	$(BIN)/pytest tests/test_distributed.py
+	$(BIN)/pytest -n 2 --ignore=tests/test_distributed.py --ignore=tests/test_docs.py
+	$(BIN)/pytest tests/test_distributed.py tests/test_docs.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .

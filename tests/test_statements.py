@@ -39,7 +39,7 @@ class FiniteTask:
         for chosen in product(range(len(self.y)), repeat=self.n):
             yield self.X[list(chosen)], self.y[list(chosen)]
 
-    def risk(self, w: Array) -> float:
+    def risk(self, w: NDArray[np.floating]) -> float:
         return float(np.abs(self.X @ w - self.y).mean())
 
     def iterates(self, X: Array, y: Array) -> Array:

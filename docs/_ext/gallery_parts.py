@@ -56,13 +56,13 @@ def written_picture(block: object, block_vars: dict[str, Any], gallery_conf: Any
         return ""
     place = Path(next(block_vars["image_path_iterator"]))
     shutil.copy(picture, place)
-    return str(figure_rst([str(place)], gallery_conf["src_dir"]))
+    return figure_rst([str(place)], gallery_conf["src_dir"])
 
 
 def give_file(gallery_conf: object, fname: str) -> None:
     """Let scripts know where they stand, as Python does: sphinx-gallery has no ``__file__``."""
     del gallery_conf
-    builtins.__file__ = str(EXAMPLES / fname)  # type: ignore[attr-defined]
+    builtins.__file__ = str(EXAMPLES / fname)
 
 
 def title_and_rest(sentence: str) -> tuple[str, str]:

@@ -19,8 +19,8 @@ environment = RegressionEnvironment(n_features=d)
 zero, mean = np.zeros(d), environment.mean
 var_0, var_m = environment.var_h(zero), environment.var_h(mean)
 sizes = [4, 8, 16, 32, 64]
-measured = {"alone": [], "learned": [], "oracle": []}
-bounds = {"alone": [], "learned": [], "oracle": []}
+measured: dict[str, list[float]] = {"alone": [], "learned": [], "oracle": []}
+bounds: dict[str, list[float]] = {"alone": [], "learned": [], "oracle": []}
 
 for n in sizes:
     new, own = environment.draw(300, n + 200, random_state=n)
@@ -31,6 +31,7 @@ for n in sizes:
     alone, oracle = fixed_bias(n, var_0), fixed_bias(n, var_m)
     learn = learned_bias(n, seen, var_m, float(np.linalg.norm(mean)), sharp=True)
     old = environment.draw(seen, n, random_state=1000 + n).tasks
+    assert learn.step is not None
     bias = learn_bias(old, learn.reg, learn.step).bias
     for name, how, start in (
         ("alone", alone, zero),

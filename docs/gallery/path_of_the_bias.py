@@ -34,7 +34,7 @@ figure, axes = plt.subplots(1, 2, figsize=(10, 4.8), sharey=True, layout="constr
 found = {}
 for ax, step in zip(axes, steps, strict=True):
     found[step] = learn_bias(tasks, reg=reg, step=step, keep_path=True)
-    path = found[step].path
+    path = np.asarray(found[step].path)
     ax.contour(axis, axis, height, levels=12, colors="#b0b0b0", linewidths=0.7)
     ax.plot(*weights.T, ".", color="#56b4e9", alpha=0.5, markersize=4, label="tasks' weights")
     ax.plot(*path.T, color="#e69f00", lw=1, label="biases")

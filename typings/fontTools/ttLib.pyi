@@ -1,0 +1,6 @@
+from pathlib import Path
+
+class TTFont:
+    flavor: str | None
+    def __init__(self, file: str) -> None: ...
+    def save(self, file: Path) -> None: ...
