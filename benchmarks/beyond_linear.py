@@ -1,6 +1,6 @@
-"""Curves in real tables, four ways: ``python benchmarks/beyond_linear.py``, two minutes.
+"""Curves in real tables, four ways: ``python benchmarks/beyond_linear.py``.
 
-The tables are those of `mixed_models` whose entities have rows to spare. A fifth of the entities
+The tables are those of `tables` whose entities have rows to spare. A fifth of the entities
 is held out in turn, each model adapted to eight rows of each of them, drawn at random, and judged
 by the mean absolute error on the others. All ways are `MetaRegressor` with its defaults:
 
@@ -10,8 +10,10 @@ by the mean absolute error on the others. All ways are `MetaRegressor` with its 
   (``metric="auto"`` is diagonal beyond 64 columns).
 - trees: ``base=``, boosted trees for what entities share.
 
-Splines and trees are safe where a relation is straight, and much better where it is not. Waves are
-best on smooth curves of one column, and useless where new entities lie outside what was seen.
+Splines and trees are near where a relation is straight, and much better where it is not. Waves are
+best on smooth curves of one column, and far off on tables with few rows or heavy tails: the shared
+weights of so many columns that are much alike are large, and cancel only near the rows they were
+learned from.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from typing import Any
 
 import numpy as np
 from core import report
-from mixed_models import TABLES, WHO, read
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
+from tables import TABLES, WHO, read
 from threadpoolctl import threadpool_limits
 
 from headstart import MetaRegressor, few_shot_score

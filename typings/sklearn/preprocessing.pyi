@@ -12,3 +12,6 @@ class SplineTransformer:
 
 class OneHotEncoder:
     def __init__(self, *, drop: str = ..., sparse_output: bool = ...) -> None: ...
+
+class PolynomialFeatures:
+    def __init__(self, degree: int = ...) -> None: ...
