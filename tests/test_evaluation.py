@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -297,7 +297,7 @@ def test_plot_shows_mean_and_band() -> None:
             "error: expected one of 'absolute', 'squared', 'zero_one' or a function",
         ),
         (
-            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error=dict),
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error=cast(Any, dict)),
             TypeError,
             "error: the function failed with TypeError",
         ),
@@ -307,7 +307,7 @@ def test_plot_shows_mean_and_band() -> None:
             "error: expected a number for each row",
         ),
         (
-            lambda X, y, g: few_shot_curve(MetaRegressor(), X, csr_array(y[:, None]), g),
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, cast(Any, csr_array(y[:, None])), g),
             ValueError,
             "y: expected one label per row, found csr_array",
         ),
