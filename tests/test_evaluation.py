@@ -304,7 +304,7 @@ def test_plot_shows_mean_and_band() -> None:
         (
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, error=lambda y, _: y[:1]),
             ValueError,
-            "error: expected a number for each row",
+            "error: expected a number for each of",
         ),
         (
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, cast(Any, csr_array(y[:, None])), g),

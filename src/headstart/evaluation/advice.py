@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
 def next_steps(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
     """Sentences, each with a command or code to paste, or with nothing."""
-    if found.verdict in ("share", "share a little"):
+    if found.verdict in ("share", "share a little") or _below(found, source):
         return _share(found, source)
     if found.verdict == "pool instead":
         name = "LogisticRegression" if found.classify else "LinearRegression"
@@ -69,8 +69,7 @@ def next_steps(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
 
 def _share(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
     meta = "MetaClassifier" if found.classify else "MetaRegressor"
-    on_base = found.curves.get(f"headstart on {source.base}")
-    below = f" --base {source.base}" if on_base and surely_better(on_base, found.headstart) else ""
+    below = _below(found, source)
     steps = [
         (
             f"Learn the start{below and ' on top of that model'}, then predict:",
@@ -85,7 +84,7 @@ def _share(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
             "print(model.summary())  # what is shared, and what differs",
         ),
     ]
-    if found.levels_suffice:
+    if found.levels_suffice and not below:
         steps.insert(
             0,
             (
@@ -95,6 +94,15 @@ def _share(found: Diagnosis, source: Source) -> list[tuple[str, str]]:
             ),
         )
     return steps
+
+
+def _below(found: Diagnosis, source: Source) -> str:
+    """The option that asks for the base, if headstart on it surely beats either by itself."""
+    ours, theirs = (found.curves.get(f"{on}{source.base}") for on in ("headstart on ", ""))
+    if ours is None or theirs is None:
+        return ""
+    better = surely_better(ours, found.headstart) and surely_better(ours, theirs)
+    return f" --base {source.base}" if better else ""
 
 
 def _command(name: str, source: Source) -> str:
