@@ -354,6 +354,12 @@ def test_progress_is_announced_and_ends_at_all(tmp_path: Path) -> None:
     assert not (tmp_path / "sweep").exists()
 
 
+@pytest.mark.parametrize("what", ["n_tasks", "n_valid"])
+def test_the_cost_of_a_piece_grows_with_what_it_evaluates(what: str) -> None:
+    few, many = (Piece(small(**{what: n}), "ltl-sgd-sgd", 0).cost for n in (4, 12))
+    assert many == pytest.approx(3.0 * few)
+
+
 def test_final_values_have_their_standard_errors() -> None:
     runs = Curves(
         np.arange(2), np.array([[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]]), np.empty((3, 0)),
