@@ -356,7 +356,7 @@ def test_progress_is_announced_and_ends_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["n_tasks", "n_valid"])
 def test_the_cost_of_a_piece_grows_with_what_it_evaluates(what: str) -> None:
-    few, many = (Piece(small(**{what: n}), "ltl-sgd-sgd", 0).cost for n in (4, 12))
+    few, many = (Piece(replace(small(), **{what: n}), "ltl-sgd-sgd", 0).cost for n in (4, 12))
     assert many == pytest.approx(3.0 * few)
 
 
