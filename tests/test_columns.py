@@ -30,6 +30,16 @@ def test_predictions_are_the_same_in_both_units(seed: int, intercept: bool) -> N
 
 
 @given(SEEDS, st.booleans())
+def test_rows_in_the_units_of_others(seed: int, intercept: bool) -> None:
+    (rng, one), (_, other) = drawn(seed, intercept), drawn(seed + 1, intercept)
+    factor, shift, level = one.seen_from(other)
+    X, y = rng.normal(0.0, 100.0, (5, 3)), rng.normal(size=5)
+    by_hand = one.rows(X) * factor + shift
+    np.testing.assert_allclose(by_hand, other.rows(X), rtol=1e-8, atol=1e-6)
+    np.testing.assert_allclose(one.labels(y) - level, other.labels(y), atol=1e-9)
+
+
+@given(SEEDS, st.booleans())
 def test_there_and_back(seed: int, intercept: bool) -> None:
     rng, columns = drawn(seed, intercept)
     w = rng.normal(size=(4, columns.width))

@@ -128,6 +128,17 @@ def test_a_candidate_beyond_all_numbers_is_not_chosen() -> None:
     assert set(found.reg.tolist()) == {1.0}
 
 
+def test_infinite_weights_are_not_chosen_though_their_hinge_loss_is_zero() -> None:
+    def sure(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[ArrayLike, None]:
+        assert (X.shape, y.shape, loss.name) == ((2, 1), (2,), "hinge")
+        return (np.array([np.inf]) if reg < 0.5 else bias), None
+
+    tasks = [(np.ones((2, 1)), np.ones(2))] * 3
+    found = select_reg((tasks, tasks), (tasks, tasks), [0.5], [0.1, 1.0], "hinge", sure)
+    np.testing.assert_array_equal(found.validation_loss, [np.inf, 0.5])
+    assert (found.reg, found.test_loss) == (1.0, 0.5)
+
+
 def test_the_recipe_of_the_page_on_architecture(tmp_path: Path) -> None:
     page = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
     script = tmp_path / "recipe.py"

@@ -392,6 +392,12 @@ def test_progress_is_announced_and_ends_at_all(tmp_path: Path) -> None:
     assert not (tmp_path / "sweep").exists()
 
 
+def test_the_cost_of_a_piece_grows_with_what_it_evaluates() -> None:
+    sizes = small(n_tasks=4, n_valid=4), small(n_tasks=12, n_valid=4), small(n_tasks=4, n_valid=12)
+    few, more_tasks, more_valid = (Piece(e, "ltl-sgd-sgd", 0).cost for e in sizes)
+    assert more_tasks == more_valid == pytest.approx(3.0 * few)
+
+
 def test_final_values_have_their_standard_errors() -> None:
     none = np.full((3, 2), np.nan)
     runs = Curves(
