@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_read_is_named(client: Any, tmp_path: Path, most: 
     rows.row_groups  # noqa: B018 - before it is damaged
     path.write_bytes(whole[:4] + b"\xff" * 600 + whole[604:])
     asked: dict[str, Any] = {"max_tasks": most, "partition_rows": 150, "client": client}
-    with pytest.raises(ParquetError, match=r"part-002.parquet: cannot be read|is missing|expected"):
+    with pytest.raises(ParquetError, match=r"in(/part-002.parquet)?: cannot be read"):
         fit(MetaRegressor(), rows, **asked)
     path.write_bytes(whole)
     again = fit(MetaRegressor(), rows, **asked)

@@ -443,7 +443,7 @@ def test_datasets_are_read_in_batches(tmp_path: Path) -> None:
     assert code == 0
     whole = MetaRegressor().fit(frame[["age", "price"]], frame["y"], groups=frame["user"])
     model = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(model.bias_, whole.bias_)
+    np.testing.assert_allclose(model.bias_, whole.bias_, rtol=1e-12)  # in another order of rows
     assert "0 entities with own weights" in said
     asked = [tmp_path / "model", folder, "--target", "y"]
     code, said, shown = run("adapt", *asked, "--out", tmp_path / "weights")
