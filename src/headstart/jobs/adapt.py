@@ -81,7 +81,8 @@ class AdaptJob(NamedTuple):
                 tasks, rows = tasks + int(np.sum(~block.missing)), rows + len(block.y)
                 ends += [block.keys[0].as_py(), block.keys[-1].as_py()]
         first, last = (ends[0], ends[-1]) if ends else (None, None)
-        begin, (group, *_) = partition.own[0]
+        file_read, (group, *_) = partition.own[0]
+        begin = file_read if self.rows.origin is None else ""  # a copy is gone by the next run
         part = Part(partition.number, tasks, rows, first, last, name, begin, group)
         write_note(self.out, part)
         return part

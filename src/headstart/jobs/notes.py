@@ -34,7 +34,8 @@ class Part(NamedTuple):
     tasks, rows : how many it has
     first, last : the keys it begins and ends with
     file : the name of its files
-    input, group : the file of the dataset and the row group in it that it begins with
+    input, group : the file of the dataset and the row group in it that it begins with; the file
+        is "" if the rows were put together in a copy
     """
 
     number: int
