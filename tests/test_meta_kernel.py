@@ -19,6 +19,7 @@ from headstart._core.checks import FloatArray
 
 RBF = partial(rbf_kernel, gamma=0.5)
 THREE: Any = 3
+ONE_TABLE: Any = lambda table: table @ table.T  # noqa: E731
 
 
 def curves(T: int = 20, seed: int = 0) -> TaskSet:
@@ -105,6 +106,11 @@ def test_no_step_is_no_bias() -> None:
             lambda: learn_kernel_bias(curves(), lambda a, b: a @ b.T[:, :1], 1.0, 1.0),
             ValueError,
             r"kernel: expected an array of shape \(\d, \d\) for tables of \d and \d rows",
+        ),
+        (
+            lambda: learn_kernel_bias(curves(), ONE_TABLE, 1.0, 1.0),
+            TypeError,
+            "kernel: as a function of two tables, .* takes 1 positional argument",
         ),
         (
             lambda: learn_kernel_bias(curves(), lambda a, b: np.nan * (a @ b.T), 1.0, 1.0),

@@ -169,29 +169,32 @@ def _(w: World) -> Call:
     return Call(hs.learn_bias, arguments, roles, oracle)
 
 
-def naive_kernel_bias(w: World) -> hs.KernelBias:
-    return hs.learn_kernel_bias(w.pairs, "linear", w.reg, w.step, w.loss)
-
-
 @attack("learn_kernel_bias")
 def _(w: World) -> Call:
     arguments = {
         "tasks": w.some_tasks(), "kernel": w.pick(["rbf", "linear"]), "reg": w.reg,
         "step": w.step, "loss": w.loss,
     }  # fmt: skip
-    return Call(hs.learn_kernel_bias, arguments, MANY | {"step": "number", "kernel": "choice"})
+    roles = MANY | {"step": "number", "kernel": "choice"}
+    return Call(hs.learn_kernel_bias, arguments, {k: v for k, v in roles.items() if k in arguments})
 
 
 @attack("KernelBias.predict")
 def _(w: World) -> Call:
-    bias = naive_kernel_bias(w)
-    start = hs.learn_bias(w.pairs, w.reg, w.step, w.loss).bias
-    return Call(bias.predict, {"X": w.X}, {"X": "table"}, lambda: w.X @ start)
+    loss = w.loss
+    bias = hs.learn_kernel_bias(w.pairs, "linear", w.reg, w.step, loss)
+
+    def linear() -> Any:
+        return w.X @ hs.learn_bias(w.pairs, w.reg, w.step, loss).bias
+
+    oracle = None if w.integer else linear  # rounding can flip a subgradient at a kink
+    return Call(bias.predict, {"X": w.X}, {"X": "table"}, oracle)
 
 
 @attack("KernelBias.adapt")
 def _(w: World) -> Call:
-    return Call(naive_kernel_bias(w).adapt, {"X": w.X, "y": w.y}, {"X": "table", "y": "vector"})
+    bias = hs.learn_kernel_bias(w.pairs, "rbf", w.reg, w.step, w.loss)
+    return Call(bias.adapt, {"X": w.X, "y": w.y}, {"X": "table", "y": "vector"})
 
 
 @attack("start_bias")

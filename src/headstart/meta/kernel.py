@@ -101,7 +101,10 @@ class KernelBias:
             if isinstance(self.kernel, str):
                 found = pairwise_kernels(A, B, self.kernel)
             else:
-                found = self.kernel(A, B)
+                try:
+                    found = self.kernel(A, B)
+                except TypeError as error:
+                    raise TypeError(f"kernel: as a function of two tables, {error}") from error
         products = as_floats("kernel", found, 2).astype(np.float64, order="C")
         if products.shape != (len(A), len(B)):
             raise ValueError(
