@@ -293,7 +293,7 @@ ACROSS = {
 @attack("theory.meta_objective", 0.3)
 def _(w: World) -> Call:
     arguments = {"tasks": w.some_tasks(), "bias": w.bias, "reg": w.reg, "loss": w.any_loss}
-    return Call(theory.meta_objective, arguments, ACROSS)
+    return Call(theory.meta_objective, arguments, {name: ACROSS[name] for name in arguments})
 
 
 @attack("theory.meta_gradient", 0.3)
@@ -315,8 +315,8 @@ def _(w: World) -> Call:
         "tasks": w.some_tasks(), "comparator": w.bias, "reg": w.reg, "step": w.step,
         "loss": w.loss, "inner": w.pick(["sgd", "erm"]), "initial": -w.bias,
     }  # fmt: skip
-    roles = {**ACROSS, "comparator": "vector", "step": "number", "initial": "vector"}
-    return Call(theory.meta_regret, arguments, roles)
+    roles = ACROSS | {"comparator": "vector", "step": "number", "initial": "vector"}
+    return Call(theory.meta_regret, arguments, {name: roles[name] for name in arguments})
 
 
 ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {

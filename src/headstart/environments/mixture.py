@@ -56,6 +56,8 @@ class Mixture:
     sequence: str = "random"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.parts, tuple | list):
+            raise TypeError(f"parts: expected a tuple of environments, found {self.parts!r}")
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts or not all(isinstance(part, Environment) for part in self.parts):
             raise TypeError(f"parts: expected environments, found {self.parts!r}")
