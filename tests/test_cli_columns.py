@@ -162,7 +162,7 @@ def test_a_base_is_named_and_trusted(data: Path) -> None:
         (["--features", "km", "--side", "vehicle", "--categorical", "vehicle"], "--side"),
         (["--features", "km", "--base", "oracle"], "--base: expected one of"),
         (["--features", "km,vehicle"], "--categorical vehicle"),
-        (["--features", "km", "--side", "age", "--batch-rows", "10"], "--side"),
+        (["--features", "km,age", "--side", "age", "--batch-rows", "10"], "among --features too"),
     ],
 )
 def test_wrong_roles_are_told(data: Path, words: list[str], says: str) -> None:

@@ -69,6 +69,8 @@ def fit(
             for name, value in (("categorical", categorical), ("base", base)):
                 if value is not None:
                     raise TableError(f"--{name}: needs a table that is read at once, a single file")
+            for name in set(described or ()) & set(split_names(features) or ()):
+                raise TableError(f"--side: {name!r} is among --features too; name it once")
             rows = source.rows(group, target, split_names(features))
             kind = _kind(target, rows.labels(enough=3), classify)
             chosen = kind(group=group, loss=loss, metric=metric, side=described)
