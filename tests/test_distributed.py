@@ -128,7 +128,7 @@ def test_adapt(client: Any, tmp_path: Path, scattered: bool, killed: bool) -> No
     )
     assert killer is None or killer()
     here = adapt_all(model, rows, tmp_path / "here", predictions=True, partition_rows=90)
-    assert there[1:] == here[1:]
+    assert there[1:4] == here[1:4]
     for what in ("weights", "predictions"):
         found = read(tmp_path / "there" / what)
         pd.testing.assert_frame_equal(found, read(tmp_path / "here" / what))

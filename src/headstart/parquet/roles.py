@@ -30,12 +30,12 @@ class Roles(NamedTuple):
 
     def checked(self, path: object, schema: Any) -> tuple[str, ...]:
         """The features; raise unless all columns of the dataset at `path` are right."""
-        names, known = self._features(schema.names), schema.names
+        names, known = self._features(schema.names), set(schema.names)
         check_roles(self.group, self.target, names)
         key = () if self.key is None else (self.key,)
         for name in (self.group, self.target, *key, *names, *(self.sparse or ())):
             if name not in known:
-                raise ParquetError(f"{path}: {wrong_name(name, known)}")
+                raise ParquetError(f"{path}: {wrong_name(name, schema.names)}")
         if not names and self.sparse is None:
             both = f"{self.group!r} and {self.target!r}"
             raise ParquetError(f"{path}: expected a column beside {both}")
