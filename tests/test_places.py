@@ -351,7 +351,7 @@ def test_a_copy_of_scattered_rows_is_where_workers_see_it(place: Remote, tmp_pat
 
     with Watching(2) as pool:
         index = adapt_all(fitted(frame), rows, str(place / "out"), executor=pool)
-    assert seen == [str(place / "out" / "clustered" / "rows.parquet")]
+    assert seen == [str(place / "out" / "clustered")]
     assert index.tasks == 60
     assert {p.name for p in children(place / "out")} == {"index.json", "weights"}
 

@@ -351,7 +351,7 @@ def test_many_tasks_begin_with_few_and_end_with_all(
     labels = np.where(y > 0.0, 1.0, -1.0) if loss == "logistic" else y
     tasks = TaskSet.from_arrays(csr_array(X), labels, ids)
     at_once = learn_prior(tasks, loss)
-    for place in ("sample", "learn"):
+    for place in ("sample", "shown"):
         monkeypatch.setattr(f"headstart.meta.prior.{place}.MANY_TASKS", 64)
     found = learn_prior(tasks, loss)
     assert found.n_iter != at_once.n_iter

@@ -64,7 +64,8 @@ INSIDE = {
     "Loss.mean_loss", "Loss.normal_loss", "Loss.log_normaliser", "Loss.noise_variance",
 }  # fmt: skip
 INSIDE |= {f"Meta{kind}.{name}" for kind in ("Regressor", "Classifier")
-           for name in ("settings", "stream", "know", "from_saved", "with_base")}  # fmt: skip
+           for name in ("settings", "stream", "know", "know_columns", "from_saved",
+                        "with_base")}  # fmt: skip
 INSIDE |= {f"Task{kind}.beside" for kind in ("Regressor", "Classifier")}
 CLASSES = ("TaskSet", "Prior", "Posterior", "Summaries", "SGDState", "Loss", "MetaRegressor",
            "MetaClassifier", "TaskRegressor", "TaskClassifier")  # fmt: skip

@@ -219,8 +219,8 @@ def deal(shots: TaskSet, queries: TaskSet, sizes: Sizes, rng: np.random.Generato
     >>> tasks = TaskSet.from_list([([[1.0], [2.0]], [1.0, 2.0])] * 5)
     >>> data = deal(*tasks.split_rows(1), Sizes(2, 1, 1), np.random.default_rng(0))
     >>> print(data.train, data.test[1], sep="\n")
-    TaskSet(2 tasks, 2 rows, 1 features, 1 to 1 rows a task)
-    TaskSet(1 tasks, 1 rows, 1 features, 1 to 1 rows a task)
+    TaskSet(2 tasks, 2 rows, 1 feature, 1 to 1 rows a task)
+    TaskSet(1 task, 1 row, 1 feature, 1 to 1 rows a task)
     """
     counts = sizes[:3]
     if sum(counts) > len(shots):

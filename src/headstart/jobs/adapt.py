@@ -45,6 +45,7 @@ from headstart.parquet import (
     plan_partitions,
     read_partition,
 )
+from headstart.parquet.shuffle import Run
 from headstart.parquet.writer import Writer
 from headstart.tasks import TaskSet
 
@@ -192,7 +193,7 @@ def adapt_all(
         return before
     with (
         _running(executor, n_jobs) as pool,
-        _together(rows, folder, pool, (*asked.keep, *start.side)) as together,
+        _together(rows, folder, executor, pool.map, (*asked.keep, *start.side)) as together,
     ):
         job = job._replace(rows=together)
         partitions = plan_partitions(together, partition_rows, _cuts(before))
@@ -263,18 +264,18 @@ def _check(index: JobIndex, rows: ParquetRows, asked: Asked) -> None:
 
 @contextmanager
 def _together(
-    rows: ParquetRows, folder: Place, pool: Executor, keep: tuple[str, ...]
+    rows: ParquetRows, folder: Place, executor: Executor | None, run: Run, keep: tuple[str, ...]
 ) -> Iterator[ParquetRows]:
     """The rows with each task's together; a copy is where those are who read it.
 
     Folders are shared by all who work. To an object store a copy is put by this process.
     """
     if isinstance(folder, Path):
-        with grouped_by(pool.map, rows, folder / "clustered", keep) as together:
+        with grouped_by(run, rows, folder / "clustered", keep) as together:
             yield together
         return
     with grouped_by(map, rows, None, keep) as together:
-        if together is not rows and not isinstance(pool, ThreadPoolExecutor):
+        if together is not rows and executor is not None:
             there = folder / "clustered"
             for path in sorted(Path(str(together.path)).iterdir()):
                 (there / path.name).put_file(path)

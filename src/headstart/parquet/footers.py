@@ -97,3 +97,13 @@ def _ends(statistics: Any, rows: int) -> tuple[Any, Any, bool]:
         except (pa.ArrowInvalid, ValueError, OverflowError):  # nanoseconds, years after 9999
             return None, None, False
     return None, None, bool(statistics.has_null_count and statistics.null_count == rows)
+
+
+def place_in(groups: list[RowGroup], row: int) -> str:
+    """The file of a row of a dataset, counted over these row groups, and which row it is there."""
+    for group in groups:
+        if row < group.rows:
+            same = (g for g in groups if g.file == group.file and g.number < group.number)
+            return f"{group.file}, row {sum(g.rows for g in same) + row}"
+        row -= group.rows
+    raise IndexError(f"row: there are fewer than {row}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from itertools import groupby
 from operator import attrgetter
@@ -40,7 +40,7 @@ from headstart.parquet.files import (
     read_file,
     unreadable,
 )
-from headstart.parquet.footers import RowGroup, check_columns, read_row_groups
+from headstart.parquet.footers import RowGroup, check_columns, place_in, read_row_groups
 from headstart.parquet.interleave import interleave
 from headstart.parquet.lists import from_lists
 from headstart.parquet.roles import Roles
@@ -79,9 +79,8 @@ class Source:
         object.__setattr__(self, "features", Roles(*names).checked(self.path, self.schema))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = ("path", "group", "target", "features", "batch_rows", "key", "origin", "sparse",
-                  "n_columns")  # fmt: skip
-        known = {name: getattr(self, name) for name in (*fields, "schema", "partitioning")}
+        names = [f.name for f in fields(self)]
+        known = {name: getattr(self, name) for name in (*names, "schema", "partitioning")}
         return _unpickled, (type(self), {**known, "callback": None})
 
     @cached_property
@@ -95,9 +94,9 @@ class Source:
                 found = again(partial(opened, path.inside, filesystem=path.filesystem), path)
             else:
                 found = opened(str(path))
-        except StorageError:
-            raise
         except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, StorageError):
+                raise
             raise ParquetError(unreadable(error, str(path))) from None
         if not found.files:
             raise ParquetError(f"{path}: there is no Parquet file in this folder")
@@ -269,10 +268,9 @@ class Source:
     def _wrong(
         self, batch: Batch, row: int, name: str, column: NDArray[np.generic]
     ) -> ParquetError:
-        return ParquetError(
-            f"{self.place(batch, row)}: column {name!r}: expected {wanted_for(column[row])}, found "
-            f"{column[row]}"
-        )
+        wanted, found = wanted_for(column[row]), column[row]
+        place = self.place(batch, row)
+        return ParquetError(f"{place}: column {name!r}: expected {wanted}, found {found}")
 
     def check_numbers(self) -> None:
         """Raise unless the target is numbers, as regression needs."""
@@ -297,17 +295,7 @@ class Source:
         if batch.first_row is None or self.origin is not None:
             whose = batch.columns.column(self.group)[row].as_py()
             return f"{self.origin or self.path}, a row of {self.group!r} {whose!r}"
-        row += batch.first_row
-        for group in self.row_groups:
-            if row < group.rows:
-                before = sum(
-                    g.rows
-                    for g in self.row_groups
-                    if g.file == group.file and g.number < group.number
-                )
-                return f"{group.file}, row {before + row}"
-            row -= group.rows
-        return str(self.path)
+        return place_in(self.row_groups, batch.first_row + row)
 
     def column(self, name: str) -> Iterator[Array]:
         """The values of one column, a part at a time.

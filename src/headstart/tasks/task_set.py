@@ -189,9 +189,9 @@ class TaskSet:
         return (self[t] for t in range(len(self)))
 
     def __repr__(self) -> str:
-        tasks, columns = len(self), self.n_features
+        tasks, rows, columns = len(self), len(self.y), self.n_features
         return (
-            f"TaskSet({tasks} task{'s' * (tasks != 1)}, {len(self.y)} rows, "
+            f"TaskSet({tasks} task{'s' * (tasks != 1)}, {rows} row{'s' * (rows != 1)}, "
             f"{columns}{' sparse' * self.sparse} feature{'s' * (columns != 1)}, "
             f"{self.sizes.min()} to {self.sizes.max()} rows a task)"
         )

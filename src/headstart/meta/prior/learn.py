@@ -88,6 +88,7 @@ def learn_prior(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((300, 10, 2))
     >>> w = [4.0, -2.0] + [1.0, 0.1] * rng.standard_normal((300, 2))
