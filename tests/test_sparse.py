@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from reference import Array
-from scipy.sparse import coo_array, csc_array, csr_array
+from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
 from headstart import (
     MetaClassifier,
@@ -205,7 +205,8 @@ def test_starts_are_a_ridge_solution_by_its_moments() -> None:
     noise = (y @ y - variance * trace) / N
     assert ridge == pytest.approx(noise / variance, rel=0.5)  # the trace is by random vectors
     left = without_starts(e, loss).y
-    even = ids % 2 == 0
+    rank = np.argsort(np.argsort(np.bincount(ids, y)))  # of tasks by the sums of their labels
+    even = rank[ids] % 2 == 0
     other = pooled_starts(e._replace(weight=e.weight * ~even), loss)
     np.testing.assert_allclose(left[even], y[even] - scaled[even] @ other, atol=1e-9)
 
@@ -358,3 +359,22 @@ def test_many_tasks_begin_with_few_and_end_with_all(
     np.testing.assert_allclose(found.bias, at_once.bias, atol=1e-9)  # of all rows, not of few
     one, other = found.log_likelihood(tasks), at_once.log_likelihood(tasks)
     assert one == pytest.approx(other, rel=2e-3)
+
+
+@pytest.mark.parametrize("mean", [2.0, 0.0])
+def test_starts_are_as_good_as_those_of_dense_rows_in_any_order(mean: float) -> None:
+    """Also where they are all of one sign, which the column of ones seems to explain."""
+    rng = np.random.default_rng(5)
+    T, n, d = 40, 6, 30
+    X = random_array((T * n, d), density=0.2, rng=rng, format="csr")
+    shared, ids = rng.normal(mean, 2.0 - mean, d), np.repeat(np.arange(T), n)
+    own = shared + 0.3 * rng.standard_normal((T, d))
+    y = np.sum(X.toarray() * own[ids], axis=1) + 0.1 * rng.standard_normal(T * n)
+    sparse = MetaRegressor().fit(X, y, groups=ids)
+    dense = MetaRegressor(metric="diagonal").fit(X.toarray(), y, groups=ids)
+    off = [float(np.abs(model.bias_ - shared).mean()) for model in (sparse, dense)]
+    assert off[0] < 1.5 * off[1]
+    order = rng.permutation(len(y))
+    again = MetaRegressor().fit(X[order], y[order], groups=ids[order])
+    np.testing.assert_allclose(again.bias_, sparse.bias_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(again.prior_.noise, sparse.prior_.noise, rtol=1e-2)

@@ -53,9 +53,11 @@ def without_starts(e: SparseEvidence, loss: Loss) -> SparseEvidence:
     """The tasks with their labels less what rows of other tasks say of them.
 
     The start of one half of the tasks is learned from the other half: what it leaves is as large
-    as it will be for a new task.
+    as it will be for a new task. Halves go by the sums of labels, for which order does not matter.
     """
-    halves = np.arange(e.n_tasks) % 2
+    sums = np.add.reduceat(e.weight * e.y, e.offsets[:-1])
+    halves = np.empty(e.n_tasks, np.int64)
+    halves[np.argsort(sums, kind="stable")] = np.arange(e.n_tasks) % 2
     half, left = np.repeat(halves, np.diff(e.offsets)), e.y.copy()
     for which in (0, 1):
         others = e._replace(weight=e.weight * (half != which))
@@ -64,15 +66,23 @@ def without_starts(e: SparseEvidence, loss: Loss) -> SparseEvidence:
 
 
 def _variances(e: SparseEvidence, labels: Vector) -> tuple[float, float]:
-    """Those of starts and of labels around them; the column of ones is left aside."""
-    others = np.arange(e.width) < e.width - e.ones
+    """Those of starts and of labels around them.
+
+    With a column of ones both are about means: it takes what columns and labels have in common,
+    and starts that are all of one sign would seem to explain nothing.
+    """
+    N, others = e.n_rows, np.arange(e.width) < e.width - e.ones
+    mean = np.zeros(e.width)
+    if e.ones:
+        mean = sum_of_rows(e.X, e.weight, e.width) * others / N
+        labels = labels - float(e.weight @ labels) / N
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, e.width)) * others
-    gram = [gram_times(e.X, e.weight, z) * others for z in signs]
+    gram = [(gram_times(e.X, e.weight, z) - N * float(mean @ z) * mean) * others for z in signs]
     squared = float(np.mean(np.square(gram).sum(axis=1)))
-    N, c = e.n_rows, sum_of_rows(e.X, e.weight * labels, e.width) * others
+    c = sum_of_rows(e.X, e.weight * labels, e.width) * others
     squares = e.X._replace(values=np.square(e.X.values))
     norms = products_with(squares, np.ones(e.width))
-    trace = float(e.weight @ norms) - e.ones * N
+    trace = float(e.weight @ norms) - e.ones * N - N * float(mean @ mean)
     y = float(e.weight @ np.square(labels))
     if trace <= 0.0 or y == 0.0:
         return 1.0, max(y / N, 1e-300)
