@@ -415,11 +415,12 @@ def test_a_worker_with_other_code_that_comes_later_is_refused(tmp_path: Path) ->
     model = MetaRegressor().fit(rows)
     code = tmp_path / "code" / "headstart"
     shutil.copytree(PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    changed = (code / "estimators" / "dataset.py").read_text()
-    planted = changed.replace("return start.stream.adapted(X, y, offsets)", "return 7.0 + 0.0 * ")
+    changed = (code / "estimators" / "start.py").read_text()
+    planted = changed.replace(
+        "Knowledge(weights, V, prior)", "Knowledge(7.0 + 0.0 * weights, V, prior)"
+    )
     assert planted != changed
-    planted = planted.replace("7.0 + 0.0 * ", "7.0 + 0.0 * start.stream.adapted(X, y, offsets)")
-    (code / "estimators" / "dataset.py").write_text(planted)
+    (code / "estimators" / "start.py").write_text(planted)
     one = Outside(tmp_path)
     client = connect(one.address)
     other = one.start_worker(PYTHONPATH=str(code.parent))
