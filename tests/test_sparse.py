@@ -366,7 +366,7 @@ def test_starts_are_as_good_as_those_of_dense_rows_in_any_order(mean: float) -> 
     """Also where they are all of one sign, which the column of ones seems to explain."""
     rng = np.random.default_rng(5)
     T, n, d = 40, 6, 30
-    X = random_array((T * n, d), density=0.2, rng=rng, format="csr")
+    X: Any = random_array((T * n, d), density=0.2, rng=rng, format="csr")
     shared, ids = rng.normal(mean, 2.0 - mean, d), np.repeat(np.arange(T), n)
     own = shared + 0.3 * rng.standard_normal((T, d))
     y = np.sum(X.toarray() * own[ids], axis=1) + 0.1 * rng.standard_normal(T * n)

@@ -20,6 +20,7 @@ from headstart._core.jit import CACHE_FOLDER
 from headstart.cli.console import print_line
 from headstart.estimators import MetaClassifier, MetaRegressor, TaskRegressor
 from headstart.evaluation import few_shot_score
+from headstart.inner import get_inner
 from headstart.inner.adapt import evaluate_bias, task_weights
 from headstart.inner.erm import biased_erm
 from headstart.inner.sgd import SGDState, biased_sgd, sgd_batch
@@ -86,7 +87,7 @@ def paper(rows: Rows) -> None:
         model = MetaRegressor(reg=1.0, inner=inner).fit(X, y, groups=rows.ids)
         model.predict(X, groups=rows.ids)
         model.adapt(X[:3], y[:3]).predict(X)
-        if inner != "erm":
+        if not get_inner(inner).exact:
             model.partial_fit(X, y, groups=rows.ids).finish()
             TaskRegressor(inner=inner).partial_fit(X, y)
 

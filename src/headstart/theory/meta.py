@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from headstart._core.answers import check_answer, quietly
 from headstart._core.checks import Vector, check_bias, check_choice, check_size
+from headstart.inner import get_inner
 from headstart.inner.adapt import task_weights
 from headstart.inner.erm import biased_erm
 from headstart.inner.sgd import biased_sgd
@@ -175,13 +176,13 @@ def meta_regret(
     path = learn_bias(task_set, lam, gamma, chosen, inner, initial, keep_path=True).path
     if path is None:
         raise AssertionError("keep_path keeps the path")
-    regret = epsilons = 0.0
+    regret, epsilons, exact = 0.0, 0.0, get_inner(inner).exact
     for (X, y), h in zip(task_set, path[:-1], strict=True):
         w = biased_erm(X, y, h, lam, chosen)
         w_c = biased_erm(X, y, c, lam, chosen)
         regret += primal_value(X, y, w.weights, h, lam, chosen)
         regret -= primal_value(X, y, w_c.weights, c, lam, chosen)
-        dual = len(y) * w.dual if inner == "erm" else biased_sgd(X, y, h, lam, chosen).dual
+        dual = len(y) * w.dual if exact else biased_sgd(X, y, h, lam, chosen).dual
         epsilons += certificate(X, y, dual, h, lam, chosen, w.weights)
     gradients = np.sum(np.square(np.diff(path, axis=0))) / (2.0 * gamma)  # steps are gamma times
     distance = np.sum(np.square(c - path[0])) / (2.0 * gamma)
