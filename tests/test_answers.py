@@ -110,6 +110,16 @@ def test_what_grows_beyond_all_numbers_is_said(call: Any) -> None:
         call()
 
 
+def test_a_bias_beyond_the_numbers_of_its_type_is_said() -> None:
+    X, y = np.ones((8, 2), np.float32), np.arange(8, dtype=np.float32)
+    ids = np.repeat([0, 1], 4)
+    assert (
+        hs.MetaRegressor(reg=1.0, step=1e45).fit(X.astype(float), y, groups=ids).bias_.min() > 1e40
+    )
+    with pytest.raises(ValueError, match="step: the bias grew beyond all numbers"):
+        hs.MetaRegressor(reg=1.0, step=1e45).fit(X, y, groups=ids)
+
+
 def test_a_column_too_small_to_square_is_refused() -> None:
     with pytest.raises(ValueError, match=r"X: column 0: expected numbers of at least .* too small"):
         hs.learn_prior([(X * [1e-170, 1.0], y)] * 3, fit_intercept=True)

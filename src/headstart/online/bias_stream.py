@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from headstart._core.answers import quietly
 from headstart._core.checks import FloatArray, Vector, read_only
 from headstart._core.jit import run_blocks
 from headstart._core.saved import named
@@ -259,7 +260,10 @@ class BiasStream(Stream):
     ) -> Entities:
         """Train entities, whose rows lie together, from the bias as it is now."""
         begin = self._begin
-        known = entities._replace(starts=begin.weights.astype(X.dtype)[None, :])
+        with quietly():
+            starts = begin.weights.astype(X.dtype)
+        begin._replace(finite=bool(np.isfinite(starts).all())).check(self.settings.step)
+        known = entities._replace(starts=starts[None, :])
         inputs = read_only(X), read_only(y), entity, np.full(len(y), begin.metric)
         cuts = task_cuts(entity)
         run_blocks(
