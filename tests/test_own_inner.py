@@ -178,6 +178,9 @@ def test_any_loss_will_do() -> None:
         (lambda *_: (np.zeros(2), None), ValueError, r"inner: weights: expected shape \(3,\)"),
         (lambda *_: (np.zeros(3), np.zeros(7)), ValueError, r"inner: dual: expected shape \(8,\)"),
         (lambda *_: (["a"] * 3, None), TypeError, "inner: weights: expected"),
+        (lambda X: (X[0], None), TypeError, r"inner: expected a function of \(X, y, bias, reg"),
+        (dict, TypeError, r"inner: expected a function of \(X, y, bias, reg"),
+        (lambda *_: len(cast(str, 3)), TypeError, "^object of type 'int' has no len"),
     ],
 )
 def test_what_a_function_gives_is_checked(

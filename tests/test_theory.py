@@ -145,7 +145,9 @@ def test_last_iterate_is_near_the_solution(p: Problem) -> None:  # item 17
 
 
 def test_certificate_of_a_feasible_dual_only() -> None:
-    assert theory.certificate([[1.0]], [3.0], [2.0], [0.0], 1.0) == math.inf
+    with pytest.raises(ValueError, match="dual: expected subgradients that the absolute loss can"):
+        theory.certificate([[1.0]], [3.0], [2.0], [0.0], 1.0)
+    assert theory.dual_value([[1.0]], [3.0], [2.0], [0.0], 1.0) == math.inf
 
 
 def finite_task(rng: np.random.Generator, binary: bool) -> tuple[Array, Array]:

@@ -59,13 +59,15 @@ def refuse_dates(X: Any) -> None:
 
 
 def refuse_missing(name: str, labels: Any) -> None:
-    """Raise if a label is missing or infinite; wrong shapes are left to later checks."""
+    """Raise if a label is missing, infinite or a list; other shapes are left to later checks."""
     if nw.dependencies.is_into_dataframe(labels):
         as_frame(labels, name)
     try:
         array: NDArray[Any] = np.asarray(labels)
-    except ValueError:  # rows of different lengths
-        return
+    except ValueError:
+        raise ValueError(
+            f"{name}: expected one value for each row, found lists of different lengths"
+        ) from None
     if array.ndim not in (1, 2) or array.dtype.kind in "iubUS":
         missing = np.zeros(len(array) if array.ndim else 0, np.bool_)
     elif array.dtype.kind in "fcMm":

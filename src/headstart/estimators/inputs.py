@@ -26,6 +26,7 @@ from headstart.estimators.faults import (
 from headstart.tasks.sparse import as_sparse
 
 Labels = NDArray[np.generic]
+NUMBERS = {float, int, bool}  # labels in a list that need no look at each
 FLOATS = [np.float64, np.float32]
 
 
@@ -217,8 +218,10 @@ def _plain_labels(y: Any, rows: int, numeric: bool) -> Labels | None:
     """Labels that need no further check; None if scikit-learn must look."""
     if nw.dependencies.is_pandas_series(y) and isinstance(y.dtype, np.dtype):
         array: NDArray[Any] = y.to_numpy()
-    elif type(y) is np.ndarray or (type(y) is list and numeric):
-        array = np.asarray(y)
+    elif type(y) is np.ndarray:
+        array = y
+    elif type(y) is list and numeric and set(map(type, y)) <= NUMBERS:
+        array = np.array(y)
     else:
         return None
     if array.shape != (rows,) or array.dtype.kind not in ("iubf" if numeric else "iubfU"):

@@ -212,7 +212,7 @@ class Meta(Answers):
                 "y: a classifier begins with partial_fit and classes=, then goes on by learn_one"
             )
         if not isinstance(known, PriorStream) or self._needs_table() or key is None:
-            self._go_on(self._as_table(x), np.array([y]), [id], ids_inside=False)
+            self._go_on(self._as_table(x), [y], [id], ids_inside=False)
             return
         row, label = self._row(x, known.dtype), self._number_of(y)
         if not (is_finite(row) and abs(label) <= LARGEST):

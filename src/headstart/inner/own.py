@@ -79,7 +79,15 @@ class OwnInner(Inner):
     ) -> tuple[Vector, Vector | None]:
         """What the function gives for task t, checked."""
         X, y = tasks.X[tasks.offsets[t] : tasks.offsets[t + 1]], tasks[t][1]
-        answer = self.function(X, y, bias.copy(), lam, self.loss)
+        try:
+            answer = self.function(X, y, bias.copy(), lam, self.loss)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # from inside the function, whose fault it is
+            raise TypeError(
+                f"inner: expected a function of (X, y, bias, reg, loss), found one that does not "
+                f"take these: {error}"
+            ) from None
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise TypeError(
                 "inner: expected a function that gives a pair (weights, dual), found one that "

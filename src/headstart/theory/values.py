@@ -88,6 +88,11 @@ def certificate(
         w = h - inputs.T @ u / lam if weights is None else weights
     gap = primal_value(inputs, labels, w, h, lam, chosen)
     gap += dual_value(inputs, labels, u, h, lam, chosen)
+    if gap == math.inf:
+        raise ValueError(
+            f"dual: expected subgradients that the {chosen.name} loss can have at these labels, "
+            "found some where its conjugate is infinite; they certify nothing"
+        )
     return max(gap, 0.0)
 
 
