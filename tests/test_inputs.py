@@ -288,13 +288,14 @@ def test_missing_labels_are_refused(y: Any, numeric: bool) -> None:
 
 
 def test_labels_that_are_no_numbers() -> None:
+    ragged: Any = [1.0, [2.0, 2.5], 2.0, 3.0]
     for reset in (True, False):
         with pytest.raises(ValueError, match="y: expected numbers, found 'b' in row 1"):
             read_rows(Fitted(X), X, ["1", "b", "2", "3"], reset=reset, numeric=True)
         with pytest.raises(ValueError, match="y: expected finite numbers, found inf in row 1"):
             read_rows(Fitted(X), X, [1.0, np.inf, 2.0, 3.0], reset=reset, numeric=True)
         with pytest.raises(ValueError, match="y: expected one value for each row, found lists"):
-            read_rows(Fitted(X), X, [1.0, [2.0, 2.5], 2.0, 3.0], reset=reset, numeric=True)
+            read_rows(Fitted(X), X, ragged, reset=reset, numeric=True)
     kinds: list[Any] = [[Decimal("0.5"), 1, 2, 3], pd.Series([0.5, 1, 2, 3], dtype="Float64")]
     for y in kinds:
         _, labels = read_rows(Fitted(X), X, y, reset=False, numeric=True)

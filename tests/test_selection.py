@@ -286,6 +286,14 @@ def sparse(tasks: TaskSet) -> list[tuple[Any, Any]]:
             ValueError,
             "valid: expected dense rows, found sparse ones",
         ),
+        *(
+            (
+                lambda t, v, e, inner=inner: select_online(sparse(t), v, e, 1.0, 1.0, inner=inner),
+                ValueError,
+                "train: expected dense rows, found sparse ones",
+            )
+            for inner in ("sgd", "erm")
+        ),
     ],
 )
 def test_errors(call: Callable[..., object], error: type[Exception], message: str) -> None:

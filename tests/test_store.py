@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart import Huber, MetaClassifier, MetaRegressor, load_model
+from headstart._core import files
 from headstart._core.files import turn
 from headstart.store import (
     BLOCK,
@@ -429,6 +431,52 @@ def test_what_a_killed_writer_left_is_cleared(first: bool, tmp_path: Path) -> No
     names = {path.name for path in folder.iterdir() if not path.name.startswith("arrays-")}
     assert names == {"model.json", ".lock"}
     assert len(list(folder.glob("arrays-*"))) == (1 if first else 2)
+
+
+def test_what_was_left_is_cleared_before_room_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted().save(tmp_path)
+    left = tmp_path / "arrays-0123456789ab"
+    left.mkdir()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(store_folder, "write_version", full)
+    with pytest.raises(OSError, match="no space left"):
+        fitted().save(tmp_path)
+    assert not left.exists()
+
+
+def test_all_is_on_the_disk_before_the_page_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    renamed: list[Path] = []
+    monkeypatch.setattr(store_folder, "sync", synced.append)
+
+    def write_aside(page: Path, _: object) -> None:
+        renamed.append(page)
+        (place,) = tmp_path.glob("arrays-*")
+        assert {*place.iterdir(), place, tmp_path} <= {*synced}
+
+    monkeypatch.setattr(store_folder, "write_aside", write_aside)
+    fitted().save(tmp_path)
+    assert renamed == [tmp_path / "model.json"]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[Path, bool]] = []
+    page = tmp_path / "page"
+    monkeypatch.setattr(files, "sync", lambda path: synced.append((path, page.exists())))
+    files.write_aside(page, lambda aside: aside.write_text("all of it"))
+    (aside, named), (folder, named_then) = synced
+    assert (aside.parent, named) == (tmp_path, False)
+    assert (folder, named_then) == (tmp_path, True)
+    assert page.read_text() == "all of it"
 
 
 def forged(folder: Path, new: dict[str, Any] | None = None, **edits: Any) -> None:

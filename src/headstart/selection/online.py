@@ -131,8 +131,7 @@ def select_online(
     grid = np.meshgrid(_grid("regs", regs), _grid("steps", steps), indexing="ij")
     trial = _prepared_pair("valid", valid, chosen, examiner, order, rng)
     final = _prepared_pair("test", test, chosen, examiner, order, rng)
-    tasks = as_task_set(train).astype(np.float64)
-    chosen.check_labels(tasks.y, tasks.place)
+    tasks = _checked("train", train, chosen).astype(np.float64)
     T, d, m = len(tasks), tasks.n_features, grid[0].size
     for name, (shots, _) in (("valid", trial), ("test", final)):
         if shots.n_features != d:
@@ -277,12 +276,17 @@ def _prepared_pair(
     loss.check_inner(examiner.name)
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"{name}: expected a pair (shots, queries), found {type(pair).__name__}")
-    shots, queries = as_task_set(pair[0]), as_task_set(pair[1])
+    shots, queries = _checked(name, pair[0], loss), _checked(name, pair[1], loss)
     check_same_tasks(shots, queries, f"{name} queries")
-    for tasks in (shots, queries):
-        if tasks.sparse:
-            raise ValueError(f"{name}: expected dense rows, found sparse ones; see X.toarray()")
-        loss.check_labels(tasks.y, tasks.place)
     if check_choice("order", order, ORDERS) == "resample" and not examiner.exact:
         shots = shots.resampled(rng)
     return shots.astype(np.float64), queries.astype(np.float64)
+
+
+def _checked(name: str, given: Tasks, loss: Loss) -> TaskSet:
+    """Tasks with dense rows and labels that the loss takes."""
+    tasks = as_task_set(given)
+    if tasks.sparse:
+        raise ValueError(f"{name}: expected dense rows, found sparse ones; see X.toarray()")
+    loss.check_labels(tasks.y, tasks.place)
+    return tasks
