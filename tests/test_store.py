@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart import Huber, MetaClassifier, MetaRegressor, load_model
-from headstart._core import files
+from headstart._core import files as core_files
 from headstart._core.files import turn
 from headstart.store import (
     BLOCK,
@@ -471,8 +471,8 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
 ) -> None:
     synced: list[tuple[Path, bool]] = []
     page = tmp_path / "page"
-    monkeypatch.setattr(files, "sync", lambda path: synced.append((path, page.exists())))
-    files.write_aside(page, lambda aside: aside.write_text("all of it"))
+    monkeypatch.setattr(core_files, "sync", lambda path: synced.append((path, page.exists())))
+    core_files.write_aside(page, lambda aside: aside.write_text("all of it"))
     (aside, named), (folder, named_then) = synced
     assert (aside.parent, named) == (tmp_path, False)
     assert (folder, named_then) == (tmp_path, True)
