@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import bsr_array, coo_array, csr_array
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -180,6 +180,9 @@ def test_descriptions_and_sparse_rows() -> None:
     thin = few_shot_curve(MetaRegressor(), csr_array(X), y, ids, shots=[0, 4])
     dense = few_shot_curve(MetaRegressor(metric="diagonal"), X, y, ids, shots=[0, 4])
     np.testing.assert_allclose(thin.mean, dense.mean, rtol=0.2)
+    for kind in (coo_array, bsr_array):  # of which no rows can be taken
+        same = few_shot_curve(MetaRegressor(), kind(X), y, ids, shots=[0, 4])
+        np.testing.assert_array_equal(same.errors, thin.errors)
 
 
 def test_intervals_cover_the_mean() -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from headstart._core.checks import FloatArray, Vector
 from headstart.estimators.inputs import Labels, as_signs, read_classes, split_columns
@@ -127,6 +128,8 @@ def rows_at(X: Any, places: Positions) -> Any:
         return X.iloc[places].reset_index(drop=True)
     if nw.dependencies.is_into_dataframe(X):
         return nw.from_native(X, eager_only=True)[places].to_native()
+    if issparse(X):
+        return X.tocsr()[places]  # some formats know no rows
     return (X if hasattr(X, "shape") else np.asarray(X))[places]
 
 
