@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from headstart._core.checks import FloatArray, Vector
 from headstart.estimators.inputs import Labels, as_signs, read_classes, split_columns
@@ -129,7 +129,7 @@ def rows_at(X: Any, places: Positions) -> Any:
     if nw.dependencies.is_into_dataframe(X):
         return nw.from_native(X, eager_only=True)[places].to_native()
     if issparse(X):
-        return csr_array(X)[places]  # some formats know no rows
+        return cast(Any, X).tocsr()[places]  # some formats know no rows
     return (X if hasattr(X, "shape") else np.asarray(X))[places]
 
 
