@@ -17,6 +17,7 @@ from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
 from headstart.meta import BiasState
 from headstart.meta.prior.goal import MAX_TASKS
+from headstart.meta.prior.prior import Prior
 from headstart.meta.rounds import Loading, RoundSettings, learn_rounds
 from headstart.online import BiasStream, PriorSettings, Settings
 from headstart.parquet import PARTITION_ROWS, ParquetRows, Partition, grouped_by, plan_partitions
@@ -38,6 +39,7 @@ def fit(
     folder: str | Path | None = None,
     max_tasks: int | None = MAX_TASKS,
     partition_rows: int = PARTITION_ROWS,
+    initial: Prior | None = None,
 ) -> Model:
     """Learn the prior of a dataset, here or on a cluster: the same one, to the last bit.
 
@@ -60,6 +62,9 @@ def fit(
         As in `learn_prior`.
     partition_rows : int
         About how many rows one call reads.
+    initial : Prior, optional
+        As in `learn_prior`: ``initial=yesterday.prior_`` takes fewer passes to the same prior. Its
+        columns are taken to be those of `rows`, in their order.
 
     Returns
     -------
@@ -98,6 +103,7 @@ def fit(
             folder=place,
             max_tasks=max_tasks,
             partition_rows=partition_rows,
+            initial=initial,
         )
     return fitted
 

@@ -31,7 +31,8 @@ from headstart.cli.options import (
 from headstart.cli.progress import progress_bar
 from headstart.cli.rows import Columns, read_rows
 from headstart.cli.tables import TableError, are_classes, group_sizes
-from headstart.estimators import MetaClassifier, MetaRegressor
+from headstart.estimators import MetaClassifier, MetaRegressor, load_model
+from headstart.meta.prior.prior import Prior
 from headstart.parquet import ParquetRows
 from headstart.training import fit as learn_from
 
@@ -55,6 +56,13 @@ def fit(
     force: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
     batch_rows: BatchRows = None,
     scheduler: Scheduler = None,
+    initial: Annotated[
+        str | None,
+        typer.Option(
+            help="A model made by fit, where learning begins: yesterday's takes fewer passes.",
+            metavar="PATH",
+        ),
+    ] = None,
 ) -> None:
     """Learn where entities start, how far they go from there, and every entity's own weights.
 
@@ -74,9 +82,12 @@ def fit(
             rows = source.rows(group, target, split_names(features))
             kind = _kind(target, rows.labels(enough=3), classify)
             chosen = kind(group=group, loss=loss, metric=metric, side=described)
-            model = _fit_in_batches(chosen, rows, scheduler)
+            begin = None if initial is None else _prior_of(initial, rows, described or [])
+            model = _fit_in_batches(chosen, rows, scheduler, begin)
             model.save(out)
         else:
+            if initial is not None:
+                raise TableError("--initial: needs a folder, --batch-rows or --scheduler")
             columns = Columns(group, target, features, side, categorical)
             table = read_rows(data, columns)
             kind = _kind(target, table.y, classify)
@@ -109,10 +120,24 @@ def _kind(
     return MetaClassifier
 
 
-def _fit_in_batches(model: AnyMeta, rows: ParquetRows, scheduler: str | None) -> AnyMeta:
+def _prior_of(path: str, rows: ParquetRows, side: list[str]) -> Prior:
+    """The prior of a model of the same columns."""
+    model = load_model(path)
+    if model.reg != "auto":
+        raise TableError(f"--initial: {path} has no prior: its reg is a number")
+    wanted = [name for name in rows.features or () if name not in side]
+    found = list(getattr(model, "feature_names_in_", ()))
+    if wanted != found:
+        raise TableError(f"--initial: expected a model of the columns {wanted}, found {found}")
+    return model.prior_
+
+
+def _fit_in_batches(
+    model: AnyMeta, rows: ParquetRows, scheduler: str | None, initial: Prior | None
+) -> AnyMeta:
     """Learn the prior from a dataset, here or on a cluster."""
     with progress_bar(error_console()) as bar, workers_at(scheduler) as workers:
         job = bar.add_task("learning", total=rows.n_rows, unit="rows")
         watched = replace(rows, callback=lambda n: bar.update(job, completed=n))
-        fitted: AnyMeta = learn_from(model, watched, client=workers.client)
+        fitted: AnyMeta = learn_from(model, watched, client=workers.client, initial=initial)
         return fitted

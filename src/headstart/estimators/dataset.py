@@ -16,6 +16,7 @@ from headstart.estimators.sparse_dataset import learn_sparse
 from headstart.meta.prior.dataset import Reading
 from headstart.meta.prior.from_dataset import dataset_prior
 from headstart.meta.prior.goal import MAX_TASKS, Goal
+from headstart.meta.prior.prior import Prior
 from headstart.online import AnyStream, BiasStream, PriorSettings, PriorStream, Settings
 from headstart.online.own import warn_unsettled
 from headstart.parquet import PARTITION_ROWS, ParquetRows, grouped
@@ -41,6 +42,7 @@ def learn_dataset(
     folder: Path | None = None,
     max_tasks: int | None = MAX_TASKS,
     partition_rows: int = PARTITION_ROWS,
+    initial: Prior | None = None,
 ) -> None:
     """Fit a model to a dataset, by threads of this process or by another engine."""
     settings = model.settings()
@@ -62,6 +64,8 @@ def learn_dataset(
             raise ValueError(
                 f"max_tasks: expected {MAX_TASKS} with a dataset of sparse rows, found {max_tasks}"
             )
+        if initial is not None:
+            raise ValueError("initial: expected None with a dataset of sparse rows, found a prior")
         stream = learn_sparse(rows, classes, settings, check_jobs(model.n_jobs))
         model.know_columns(stream, rows.n_features, classes)
         return
@@ -72,7 +76,9 @@ def learn_dataset(
             nameless=True,
             partition_rows=partition_rows,
         )
-        goal = Goal.checked(settings.metric, n_jobs=model.n_jobs, max_tasks=max_tasks)
+        goal = Goal.checked(
+            settings.metric, n_jobs=model.n_jobs, max_tasks=max_tasks, initial=initial
+        )
         found = dataset_prior(reading, goal, engine, folder)
         if found.n_nameless:
             warn_nameless(found.n_nameless, rows.n_rows)

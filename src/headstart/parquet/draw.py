@@ -9,8 +9,8 @@ from them has the same bits too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -65,36 +65,36 @@ class Drawn(NamedTuple):
     side: Matrix
 
 
-def in_order(parts: list[Drawn], like: ParquetRows, n_side: int) -> Drawn:
-    """All parts as one: entities by hash, and the rows of each in an order that they decide.
+def in_order(parts: Iterable[Drawn], count: int, like: ParquetRows, n_side: int) -> Drawn:
+    """All parts, of `count` rows, as one: entities by hash, rows of each in an order they decide.
 
-    Inputs, which are large, are copied once.
+    Inputs, which are large, are there once: each part goes where there is room for all, and then
+    rows change places.
     """
-    empty = np.empty(0, np.uint64), np.empty(0), np.empty((0, n_side))
-    hashes, y, side = empty
-    if parts:
-        hashes, y, side = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("hashes", "y", "side")
+    X, last = np.empty((count, like.n_features), like.dtype), 0
+    small: list[tuple[Any, ...]] = [(_NO_HASHES, np.empty(0), np.empty((0, n_side)))]
+    for hashes, inputs, y, side in parts:
+        first, last = last, last + len(y)
+        if last <= count:
+            X[first:last] = inputs
+        del inputs  # or else they would stay while the next are read
+        small.append((hashes, y, side))
+    if last != count:
+        raise ParquetError(
+            f"{like.path}: expected {count} rows of the sample, as its ids had them, found {last}; "
+            "did the files change meanwhile?"
         )
+    hashes, y, side = (np.concatenate(few) for few in zip(*small[last > 0 :], strict=True))
     numbers = np.unique(y, return_inverse=True)[1] if y.dtype.kind in "OUS" else y
-    labels, mixed, first = np.asarray(numbers, np.float64), np.empty(len(y), np.uint64), 0
-    for part in parts:
-        last = first + len(part.y)
-        _mix(part.X, labels[first:last], mixed[first:last])
-        first = last
+    mixed = np.empty(len(y), np.uint64)
+    _mix(X, np.asarray(numbers, np.float64), mixed)
     heads = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(y)])
     different, entity = np.unique(hashes[heads], return_inverse=True)
     bits = np.uint64(len(different).bit_length())
     sizes = np.diff(heads, append=len(y))
     rank = np.repeat(entity.astype(np.uint64) << (np.uint64(64) - bits), sizes)
     order = np.argsort(rank | (mixed >> bits))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    X, first = np.empty((len(y), like.n_features), like.dtype), 0
-    for part in parts:
-        X[place[first : first + len(part.y)]] = part.X
-        first += len(part.y)
+    _reorder(X, order)
     return Drawn(hashes[order], X, y[order], side[order])
 
 
@@ -135,19 +135,22 @@ class Draw(NamedTuple):
             for table in rows.read(file, used, columns, decoding):
                 last = first + table.num_rows
                 mine = whose.column(rows.group).slice(first, table.num_rows)
-                yield from self._drawn(table.append_column(rows.group, mine), hashes[first:last])
+                drawn = self._drawn(table.append_column(rows.group, mine), hashes[first:last])
+                del table  # or else it would stay in memory while the next is made
+                if drawn is not None:
+                    yield drawn
                 first = last
 
-    def _drawn(self, table: pa.Table, hashes: Hashes) -> Iterator[Drawn]:
+    def _drawn(self, table: pa.Table, hashes: Hashes) -> Drawn | None:
         inside = hashes <= self.bound
         if not inside.all():
             table, hashes = table.filter(pa.array(inside)), hashes[inside]
         if table.num_rows == 0:
-            return
+            return None
         (batch,) = table.combine_chunks().to_batches()
         X = np.empty((table.num_rows, self.rows.n_features), self.rows.dtype)
         block = self.rows.labelled(Batch(batch), X)
-        yield Drawn(hashes, X, block.y, side_columns(self.rows, batch, self.side))
+        return Drawn(hashes, X, block.y, side_columns(self.rows, batch, self.side))
 
 
 def check_side(rows: ParquetRows, side: tuple[str, ...]) -> None:
@@ -311,3 +314,20 @@ def _mix(X: FloatArray, y: NDArray[np.float64], out: Hashes) -> None:
             total = (total ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
             total = total ^ (total >> np.uint64(29))
         out[i] = total
+
+
+@kernel
+def _reorder(X: FloatArray, order: Positions) -> None:
+    """Row i becomes what row ``order[i]`` is, in place: rows that follow each other make a ring."""
+    held, done = np.empty(X.shape[1], X.dtype), np.zeros(len(order), np.bool_)
+    for first in range(len(order)):
+        if done[first]:
+            continue
+        held[:] = X[first]
+        here = first
+        while order[here] != first:
+            X[here] = X[order[here]]
+            done[here] = True
+            here = order[here]
+        X[here] = held
+        done[here] = True

@@ -127,11 +127,15 @@ def read_footer(path: str, store: Any = None) -> Any:
 
 
 def batches(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of tables in record batches of at least one and at most `batch_rows` rows."""
+    """The rows of tables in record batches of at least one and at most `batch_rows` rows.
+
+    None of a table is held on to while the next one is made: a row group takes much memory.
+    """
     for table in tables:
-        parts = table.to_batches(batch_rows)
+        parts = deque(part for part in table.to_batches(batch_rows) if part.num_rows)
         del table
-        yield from (part for part in parts if part.num_rows)
+        while parts:
+            yield parts.popleft()
 
 
 def read_ahead(items: Iterator[Item], count: int = 1) -> Iterator[Item]:

@@ -16,7 +16,7 @@ TILE = 128  # rows, which stay in the nearest caches while all columns are copie
 
 
 @intrinsic
-def _pointer(_: Any, address: Any) -> Any:
+def pointer(_: Any, address: Any) -> Any:
     """A number as the address it is."""
 
     def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
@@ -33,20 +33,25 @@ def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
     for first in range(0, n, TILE):
         last = min(first + TILE, n)
         for j in range(0, fours, 4):
-            a = carray(_pointer(addresses[j]), n, out.dtype)
-            b = carray(_pointer(addresses[j + 1]), n, out.dtype)
-            c = carray(_pointer(addresses[j + 2]), n, out.dtype)
-            e = carray(_pointer(addresses[j + 3]), n, out.dtype)
+            a = carray(pointer(addresses[j]), n, out.dtype)
+            b = carray(pointer(addresses[j + 1]), n, out.dtype)
+            c = carray(pointer(addresses[j + 2]), n, out.dtype)
+            e = carray(pointer(addresses[j + 3]), n, out.dtype)
             for i in range(first, last):
                 out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = a[i], b[i], c[i], e[i]
                 one, two, three, four = out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3]
                 total += (one * one + two * two) + (three * three + four * four)
         for j in range(fours, d):
-            a = carray(_pointer(addresses[j]), n, out.dtype)
+            a = carray(pointer(addresses[j]), n, out.dtype)
             for i in range(first, last):
                 out[i, j] = a[i]
                 total += a[i] * a[i]
     return total
+
+
+def addresses_of(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
+    """Where columns lie, for kernels; they must stay there meanwhile."""
+    return np.array([column.ctypes.data for column in columns], np.int64)
 
 
 def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
@@ -57,7 +62,7 @@ def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
     """
     direct = all(c.dtype == out.dtype and c.flags.c_contiguous for c in columns)
     if direct and out.flags.c_contiguous:
-        total = _interleave(np.array([c.ctypes.data for c in columns]), out)
+        total = _interleave(addresses_of(columns), out)
     else:
         for j, column in enumerate(columns):
             out[:, j] = column

@@ -126,21 +126,26 @@ def _places(groups: list[RowGroup]) -> tuple[Place, ...]:
 
 
 def read_partition(
-    rows: Source, partition: Partition, more: tuple[str, ...] = (), *, lists: bool = False
+    rows: Source,
+    partition: Partition,
+    more: tuple[str, ...] = (),
+    *,
+    lists: bool = False,
+    columns: bool = False,
 ) -> Iterator[tuple[Block, pa.Table]]:
     """The rows of a partition and no others, whole tasks at a time.
 
     Beside each block comes a table of its rows with ids, labels, keys and the columns `more`.
     The inputs of a block are overwritten when the next is read. Where `lists` are taken, those of
-    sparse rows are in the table, and the block has no inputs.
+    sparse rows are in the table, and the block has no inputs; likewise the `columns` of inputs.
     """
-    more = (*more, *(rows.sparse or ()))
+    more = (*more, *(rows.sparse or ()), *(rows.features or () if columns else ()))
     names = tuple(dict.fromkeys([rows.group, rows.target, rows.task_key, *more]))
-    columns = list(dict.fromkeys([*names, *(rows.features or ())]))
-    own, after = _own(rows, partition, columns), _after(rows, partition, columns)
-    found = (Batch(batch) for batch in chain(own, after) if batch.num_rows)
-    buffers = Buffers(rows.width, rows.dtype, in_turn=1)
-    make = rows.block if rows.sparse is None or not lists else rows.labels_of
+    read = list(dict.fromkeys([*names, *(rows.features or ())]))
+    own, after = _own(rows, partition, read), _after(rows, partition, read)
+    found = map(Batch, filter(len, chain(own, after)))  # which hold on to no batch
+    buffers = Buffers(0 if columns else rows.width, rows.dtype, in_turn=1)
+    make = rows.labels_of if columns or (lists and rows.sparse is not None) else rows.block
     return whole_tasks(found, make, buffers, beside=names)
 
 
@@ -152,11 +157,11 @@ def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.
         for batch in batches(rows.read(*place, columns, decoding), rows.batch_rows):
             keys = _keys(rows, batch) if begun else None
             begun = keys is not None and keys[0].as_py() == partition.low
-            if keys is None or not begun:
-                yield batch
-                continue
-            mine = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
-            yield batch.filter(pc.fill_null(mine, True))
+            if begun:
+                mine = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
+                batch = batch.filter(pc.fill_null(mine, True))
+            yield batch
+            del batch, keys  # or else they would stay in memory while the next is made
 
 
 def _after(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -256,11 +256,17 @@ class Source:
         return block
 
     def _fill(self, X: FloatArray, batch: Batch) -> None:
-        names = self.features or ()
-        columns = [self._numbers(batch, name) for name in names]
-        if interleave(columns, X):
-            return
-        for name, column in zip(names, columns, strict=True):
+        columns = self.inputs(batch)
+        if not interleave(columns, X):
+            self.refuse_wrong(batch, columns)
+
+    def inputs(self, batch: Batch) -> list[NDArray[np.generic]]:
+        """The columns to predict from, as they are."""
+        return [self._numbers(batch, name) for name in self.features or ()]
+
+    def refuse_wrong(self, batch: Batch, columns: list[NDArray[np.generic]]) -> None:
+        """Raise if a number of these inputs is not finite, or too large."""
+        for name, column in zip(self.features or (), columns, strict=True):
             row = first_wrong(column)
             if row is not None:  # else only the sum of all squares was too large
                 raise self._wrong(batch, row, name, column)

@@ -7,18 +7,15 @@ losses keep their rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._core.checks import FloatArray, Vector
-from headstart._core.jit import kernel
+from headstart._core.checks import Vector
 from headstart.inner.posterior.evidence import (
     Evidence,
-    add_row,
     packed,
     packed_size,
     solve_pooled,
@@ -29,10 +26,12 @@ from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.dataset import Reading, refuse_other_side
+from headstart.meta.prior.gathered import Gathered
 from headstart.meta.prior.kept import FIRST, RowMoments
 from headstart.meta.prior.sums import move
 from headstart.meta.prior.task_sums import Size
 from headstart.parquet import Block, Partition, read_partition
+from headstart.parquet.blocks import Batch
 from headstart.parquet.draw import side_columns
 from headstart.parquet.engine import Engine, Held, Parts
 from headstart.tasks.columns import Columns
@@ -91,37 +90,6 @@ def _same(one: Columns, other: Columns) -> bool:
     )
 
 
-@kernel
-def _sum_tasks(
-    X: FloatArray,
-    y: FloatArray,
-    offsets: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    view: tuple[Vector, float],
-    A: Matrix,
-    c: Matrix,
-    q: Vector,
-    n: Vector,
-) -> None:
-    """Sums over the rows of tasks that have a slot, as `sum_rows`; no copy of rows is made."""
-    centre, level = view
-    d, k = X.shape[1], c.shape[1]
-    row = np.ones((1, k))
-    for t in range(len(slot)):
-        line = slot[t]
-        if line < 0:
-            continue
-        for i in range(offsets[t], offsets[t + 1]):
-            for j in range(d):
-                row[0, j] = X[i, j] - centre[j]
-            label = y[i] - level
-            add_row(1.0, row, 0, A, line)
-            for j in range(k):
-                c[line, j] += label * row[0, j]
-            q[line] += label * label
-        n[line] = offsets[t + 1] - offsets[t]
-
-
 class LoadEvidence(NamedTuple):
     """How partitions are loaded: in the units of the first rows."""
 
@@ -130,32 +98,25 @@ class LoadEvidence(NamedTuple):
 
     def load(self, partition: Partition) -> PartEvidence:
         """What the tasks of a partition have shown."""
-        rows, found = self.reading.rows, []
-        for block, table in read_partition(rows, partition, self.reading.side):
+        rows, names = self.reading.rows, self.reading.side
+        found, known = Gathered(self.units.columns), [np.empty((0, len(names)))]
+        for block, table in read_partition(rows, partition, names, columns=True):
             if block.missing.any():
                 rows.refuse_nameless()
             rows.refuse_unlabelled(block)
             labels = self.reading.labels(block.y, block.X.dtype)
-            offsets = np.append(block.starts, len(labels)).astype(np.int64)
-            known = self._known(block, table) if self.reading.side else None
-            found.append(self._shown(block.X, labels, offsets, known))
-        return PartEvidence(_together(found), self.units)
-
-    def _shown(
-        self, X: FloatArray, y: FloatArray, offsets: NDArray[np.int64], known: Matrix | None
-    ) -> Evidence:
-        view, sizes = self.units.columns, np.diff(offsets)
-        summed = sizes >= view.width / 2
-        slot = np.where(summed, np.cumsum(summed) - 1, -1)
-        S, k = int(summed.sum()), view.width
-        sums = np.zeros((S, packed_size(k))), np.zeros((S, k)), np.zeros(S), np.zeros(S)
-        _sum_tasks(X, y, offsets, slot, (view.centre, view.level), *sums)
-        kept = np.repeat(~summed, sizes)
-        starts = np.append(0, np.cumsum(np.where(summed, 0, sizes)))
-        side = np.ones((len(sizes), 1 if known is None else 1 + known.shape[1]))
-        side[:, 1:] = 0.0 if known is None else known
-        left, labels = view.rows(X[kept]), view.labels(y[kept])
-        return Evidence(left, labels, np.ones(len(labels)), starts, slot, *sums, side)
+            lines, last = found.open(block.sizes), 0
+            for batch in map(Batch, table.to_batches()):  # two where a task was cut
+                first, last = last, last + batch.columns.num_rows
+                runs, offsets = _within(block.starts, first, last)
+                columns = rows.inputs(batch)
+                if not found.add(columns, labels[first:last], offsets, lines[runs]):
+                    rows.refuse_wrong(batch, columns)
+            known.append(self._known(block, table))
+            del block, table, batch, columns  # or else they would stay while the next are made
+        side = np.concatenate(known)
+        ones = np.ones((len(side), 1))
+        return PartEvidence(found.evidence(np.concatenate([ones, side], axis=1)), self.units)
 
     def _known(self, block: Block, table: Any) -> Matrix:
         side = side_columns(self.reading.rows, table, self.reading.side)
@@ -168,26 +129,12 @@ class LoadEvidence(NamedTuple):
         return np.asarray(first - self.units.side.centre)
 
 
-def _together(parts: Sequence[Evidence]) -> Evidence:
-    """Tasks of several blocks as one."""
-    if len(parts) == 1:
-        return parts[0]
-    rows = np.cumsum([0, *(len(e.y) for e in parts)])
-    lines = np.cumsum([0, *(len(e.n) for e in parts)])
-    offsets = [e.offsets[:-1] + first for e, first in zip(parts, rows, strict=False)]
-    slots = [
-        np.where(e.slot >= 0, e.slot + first, -1) for e, first in zip(parts, lines, strict=False)
-    ]
-
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(e, name) for e in parts])
-
-    names = ("X", "y", "weight", "A", "c", "q", "n", "side")
-    return Evidence(
-        offsets=np.append(np.concatenate(offsets), rows[-1]),
-        slot=np.concatenate(slots),
-        **{name: joined(name) for name in names},
-    )
+def _within(starts: NDArray[np.int64], first: int, last: int) -> tuple[slice, NDArray[np.int64]]:
+    """The runs with rows from `first` to before `last`, and where they begin and end there."""
+    begin = int(np.searchsorted(starts, first, side="right")) - 1
+    end = int(np.searchsorted(starts, last))
+    cuts = np.clip(np.append(starts[begin:end], last), first, last) - first
+    return slice(begin, end), cuts.astype(np.int64)
 
 
 def _count(part: PartEvidence, _: int, units: Units) -> Vector:
@@ -195,12 +142,11 @@ def _count(part: PartEvidence, _: int, units: Units) -> Vector:
     e = part.seen_in(units)
     k, T = e.width, e.n_tasks
     i = np.arange(k)
-    used = e.slot[e.slot >= 0]
-    A, c = e.A[used].sum(axis=0), e.c[used].sum(axis=0)
+    A, c = e.A.sum(axis=0), e.c.sum(axis=0)  # each line is a task's
     dense = float(sum(map(len, part.way.dense)))
     labels = c[-1] + e.weight @ e.y
     first, square = A[-k:] + e.weight @ e.X, A[i * (i + 3) // 2] + e.weight @ np.square(e.X)
-    seen = (e.c[used].any(axis=0) | e.X.any(axis=0)).astype(np.float64)
+    seen = (e.c.any(axis=0) | e.X.any(axis=0)).astype(np.float64)
     side = e.side.T @ e.side
     return np.concatenate([[T, e.n_rows, dense, labels], first, square, seen, side.ravel()])
 

@@ -8,10 +8,12 @@ entities have many, are summed where they are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from headstart._core.checks import FloatArray
@@ -99,27 +101,23 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
     n_nameless, found = sum(found.nameless), count.with_nameless(found)
     bound = found.hashes[-1] if len(found.hashes) == count.most else LARGEST
     drawing = _Drawing(reading, Draw(rows, reading.side, bound))
-    size = int(found.rows.sum()) * (rows.n_features + len(reading.side) + 2) * 8
+    n_rows, asked = int(found.rows.sum()), [tuple(block) for block in in_blocks(parts)]
+    size = n_rows * (rows.n_features + len(reading.side) + 2) * 8
     if size <= FEW_BYTES or not reading.loss.is_squared:
-        asked = [tuple(block) for block in in_blocks(parts)]
-        blocks = []
-        for done, block in enumerate(engine.map(drawing.rows_of, asked), 1):
-            blocks += block
-            if rows.callback is not None:
-                rows.callback(rows.n_rows * done // len(asked))
-        return Sample(*_tasks(reading, blocks), n_nameless)
-    summed = engine.tree(
-        drawing.sums_of, [tuple(block) for block in in_blocks(parts)], drawing.merge
-    )
+        return Sample(*_tasks(reading, drawing.every(asked, engine), n_rows), n_nameless)
+    summed = engine.tree(drawing.sums_of, asked, drawing.merge)
     if not reading.side:
         return Sample(summed.kept, None, n_nameless)
     order = np.searchsorted(summed.hashes, np.array(summed.kept.ids, np.uint64))
     return Sample(summed.kept, summed.side[order], n_nameless)
 
 
-def _tasks(reading: Reading, blocks: list[Drawn]) -> tuple[TaskSet, Matrix | None]:
+def _tasks(
+    reading: Reading, arriving: Iterator[Drawn], n_rows: int
+) -> tuple[TaskSet, Matrix | None]:
     """Rows as tasks, in their own order."""
-    drawn = in_order(blocks, reading.rows, len(reading.side))
+    drawn = in_order(arriving, n_rows, reading.rows, len(reading.side))
+    pa.default_memory_pool().release_unused()  # which learning has a use for
     starts = np.flatnonzero(np.append(True, drawn.hashes[1:] != drawn.hashes[:-1]))
     offsets = np.append(starts, len(drawn.y))
     if reading.side:
@@ -162,6 +160,15 @@ class _Drawing(NamedTuple):
 
     reading: Reading
     draw: Draw
+
+    def every(self, asked: list[Block], engine: Engine) -> Iterator[Drawn]:
+        """The rows of the sample as they come, and how far that is to who asks."""
+        rows = self.reading.rows
+        for done, block in enumerate(engine.map(self.rows_of, asked), 1):
+            while block:
+                yield block.pop(0)
+            if rows.callback is not None:
+                rows.callback(rows.n_rows * done // len(asked))
 
     def rows_of(self, block: Block) -> list[Drawn]:
         """The rows of the sample."""

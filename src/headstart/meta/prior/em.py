@@ -101,6 +101,14 @@ class Learning:
         self._set_least(start.variances, start.noise)
         self.first = self._point(start.effects, coordinates, start.noise)
 
+    def begin_at(self, start: Start | None) -> None:
+        """Begin at a prior that is known, as near as the shape comes to it; None: as it is."""
+        if start is not None:
+            variances = self.shape.nearest(start.variances)
+            self._set_least(variances, start.noise)
+            coordinates = self.shape.coordinates(variances, start.covariance)
+            self.first = self._point(start.effects, coordinates, start.noise)
+
     def _set_least(self, variances: Vector, noise: float) -> None:
         """How small a variance may be, until the shape changes.
 
@@ -189,13 +197,18 @@ class Learning:
 
 @dataclass(frozen=True)
 class Aim:
-    """What is learned of a covariance, and when learning ends; as in `learn_prior`, checked."""
+    """What is learned of a covariance, and when learning ends; as in `learn_prior`, checked.
+
+    With `initial`, a prior in the units of the tasks, each shape begins there. What a shape is
+    shrunk to is learned all the same, so that learning ends where it does without.
+    """
 
     metric: str
     shrink: float | None
     tol: float
     max_iter: int
     n_jobs: int = 1
+    initial: Start | None = None
 
     def first_shape(self, level: bool) -> Diagonal:
         """The simplest shape: one variance for all columns, and with `level` one for the ones."""
@@ -239,6 +252,8 @@ def _learn(
     if aim.shrink is None and shape.shrink > 0.0:
         shape.shrink = _share(type(shape), learning.k, learning.T)
     start, enough = found.start, max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)
+    if aim.initial is not None:  # so near that a pass gains little from the first on
+        start, enough = aim.initial, aim.tol
     if learning.still:  # where the rows of all tasks have them; most columns are of few tasks
         start, enough = start._replace(effects=learning.first_effects), aim.tol
     moments = learning.tasks.first_moments(start, loss)
@@ -265,10 +280,10 @@ def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
     """What is learned in one shape after the other, and the last of these."""
     stages: list[type[Diagonal | Full]] = [Diagonal, Full] if aim.metric == "full" else [Diagonal]
     shrink, tol, max_iter = aim.shrink, aim.tol, aim.max_iter
-    if aim.metric == "isotropic":
-        return learning.climb(tol, max_iter), learning.shape
-    if shrink == 0.0:
+    if shrink == 0.0 and aim.metric != "isotropic":
         learning.begin_with(stages[-1]())
+    learning.begin_at(aim.initial)
+    if aim.metric == "isotropic" or shrink == 0.0:
         return learning.climb(tol, max_iter), learning.shape
     found = learning.climb(tol, max(max_iter - len(stages), 1))
     for number, stage in enumerate(stages, 1):
@@ -276,6 +291,7 @@ def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
         if shrink is not None:
             share = shrink / (1.0 - shrink) if stage is stages[-1] else 0.0
         learning.go_on(found, stage(share, found.start.variances))
+        learning.begin_at(aim.initial)
         passes = max_iter - found.n_iter - (len(stages) - number)
         more = learning.climb(tol, max(passes, 1))
         found = more._replace(n_iter=found.n_iter + more.n_iter)

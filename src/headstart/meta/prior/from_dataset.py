@@ -46,9 +46,11 @@ def dataset_prior(
             shown = _all_shown(whole, tasks, run)
             return DatasetPrior(learn_from(shown, loss, goal), tasks.size.n_tasks, 0)
     sample = draw_sample(reading, goal.most, run)
+    n_tasks, n_nameless = sample.n_tasks, sample.n_nameless
     with quietly():
         shown = _sample_shown(sample, loss, reading.intercept)
-    return DatasetPrior(learn_from(shown, loss, goal), sample.n_tasks, sample.n_nameless)
+    del sample  # its rows are not needed beside what they show
+    return DatasetPrior(learn_from(shown, loss, goal), n_tasks, n_nameless)
 
 
 def _sample_shown(sample: Sample, loss: Loss, intercept: bool) -> Shown:

@@ -7,14 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from headstart._core.answers import quietly
-from headstart._core.checks import check_choice, check_count, check_jobs, check_number
+from headstart._core.checks import (
+    check_choice,
+    check_count,
+    check_jobs,
+    check_kind,
+    check_number,
+)
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.em import Aim, learn
 from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.sample import Shown
-from headstart.meta.prior.units import METRICS
+from headstart.meta.prior.units import METRICS, start_seen_from
 from headstart.parquet import ParquetError
 from headstart.tasks.columns import Columns
 
@@ -32,6 +38,7 @@ class Goal(NamedTuple):
     max_iter: int
     n_jobs: int
     most: int | None
+    initial: Prior | None = None
 
     @classmethod
     def checked(
@@ -42,6 +49,7 @@ class Goal(NamedTuple):
         n_jobs: int | None = None,
         shrink: float | None = None,
         max_tasks: int | None = MAX_TASKS,
+        initial: Prior | None = None,
     ) -> Goal:
         """What users give."""
         rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
@@ -49,7 +57,9 @@ class Goal(NamedTuple):
         most = None if max_tasks is None else check_count("max_tasks", max_tasks)
         if shrink is not None:
             shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
-        return cls(metric, shrink, rate, passes, check_jobs(n_jobs), most)
+        if initial is not None:
+            check_kind("initial", initial, Prior, "as learn_prior gives it, or None")
+        return cls(metric, shrink, rate, passes, check_jobs(n_jobs), most, initial)
 
 
 def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
@@ -57,9 +67,12 @@ def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
     e, columns, units, few = shown
     sparse = isinstance(e, SparseEvidence)
     shape = chosen_metric(goal.metric, columns.width, sparse=sparse)
-    aim = Aim(shape, goal.shrink, goal.tol, goal.max_iter, goal.n_jobs)
+    if goal.initial is not None:
+        _check_initial(goal.initial, shown, loss, shape)
     try:
         with quietly():
+            initial = None if goal.initial is None else _begin_at(goal.initial, columns, units)
+            aim = Aim(shape, goal.shrink, goal.tol, goal.max_iter, goal.n_jobs, initial)
             found = learn(e, loss, aim, few, level=columns.intercept)
     except (ArithmeticError, ValueError) as error:  # of SciPy, NumPy and math
         if isinstance(error, ParquetError):
@@ -72,6 +85,33 @@ def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
         )
     start = _from_side_units(found.start, units)
     return Prior.learned(start, columns, loss, shape, found.n_iter, found.converged)
+
+
+def _check_initial(initial: Prior, shown: Shown, loss: Loss, metric: str) -> None:
+    """Raise unless a prior is one that such tasks may have."""
+    if isinstance(shown.e, SparseEvidence):
+        raise ValueError("initial: expected None with sparse rows, found a prior")
+    columns, units = shown.columns, shown.side_units
+    ours = (loss, metric, columns.centre.size, columns.intercept, units.centre.size if units else 0)
+    theirs = (initial.loss, initial.metric, initial.n_features, initial.intercept, initial.n_side)
+    if ours != theirs:
+        wanted, found = (
+            f"{a!r}, metric {b!r}, {d} columns, {'an' if ones else 'no'} intercept and {p} numbers "
+            "known of a task"
+            for a, b, d, ones, p in (ours, theirs)
+        )
+        raise ValueError(f"initial: expected a prior of {wanted}, found one of {found}")
+
+
+def _begin_at(initial: Prior, columns: Columns, units: Columns | None) -> Start:
+    """A prior of other rows in the units of these."""
+    start = start_seen_from(initial.standard, initial.columns, columns)
+    if units is None:
+        return start
+    effects = start.effects.copy()
+    effects[:, 0] += effects[:, 1:] @ units.centre
+    effects[:, 1:] *= units.scale
+    return start._replace(effects=effects)
 
 
 def _are_numbers(start: Start, columns: Columns) -> bool:

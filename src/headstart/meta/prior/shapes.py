@@ -75,6 +75,11 @@ class Diagonal:
             return values
         return np.repeat(values, [k - 1, 1] if self.level else [k])
 
+    def nearest(self, variances: Vector) -> Vector:
+        """Variances of this shape, of any: the means of those that are to be the same."""
+        means = self._summed(variances) / self._summed(np.ones(variances.size))
+        return self._for_each(means, variances.size)
+
     def coordinates(self, variances: Vector, whole: Matrix) -> Vector:  # noqa: ARG002
         """Of a covariance with these variances, and no more than that."""
         return np.log(variances)
@@ -158,6 +163,10 @@ class Full:
 
     def __init__(self, shrink: float = 0.0, target: Vector | None = None) -> None:
         self.shrink, self.target = shrink, np.zeros(1) if target is None else target
+
+    def nearest(self, variances: Vector) -> Vector:
+        """Variances of this shape, of any: these."""
+        return variances
 
     def coordinates(self, variances: Vector, whole: Matrix) -> Vector:
         """Of a covariance with these variances; the whole of it may be empty, if it is diagonal."""

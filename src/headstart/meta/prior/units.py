@@ -62,6 +62,28 @@ def standard_start(
     return Start(effects, variances, sigma, precision, log_det, noise)
 
 
+def start_seen_from(start: Start, then: Columns, now: Columns) -> Start:
+    """A prior in units `then` as one in units `now`; without what only kernels need of it.
+
+    Weights change by a matrix that is diagonal but for the row of the intercept, which takes what
+    the centres have moved. Of a diagonal covariance the diagonal is kept.
+    """
+    factor, shift, _ = now.seen_from(then)
+    effects = start.effects * factor[:, None]
+    effects[:, 0] = now.standard(then.weights(start.bias))
+    if now.intercept:
+        effects[-1, 1:] += shift @ start.effects[:, 1:]
+    whole, variances = start.covariance, factor**2 * start.variances
+    if len(whole):
+        change = np.diag(factor)
+        change[-1] += shift
+        whole = change @ whole @ change.T
+        variances = np.diag(whole).copy()
+    elif now.intercept:
+        variances[-1] += float(shift**2 @ start.variances)
+    return start._replace(effects=effects, variances=variances, covariance=whole)
+
+
 def check_side(side: ArrayLike, count: int, width: int | None = None) -> Matrix:
     """What is known of tasks, a row of numbers for each."""
     table = check_array("side", side, None)
