@@ -339,20 +339,27 @@ def results(index: JobIndex, what: str = "weights") -> pd.DataFrame:
     return found
 
 
-def test_a_copy_of_scattered_rows_is_where_workers_see_it(place: Remote, tmp_path: Path) -> None:
+def test_scattered_rows_are_put_together_where_workers_see_them(
+    place: Remote, tmp_path: Path
+) -> None:
+    """By whoever works: each call goes over by pickle, reads the store and writes to it."""
     frame = table(kind="str").sample(frac=1.0, random_state=0)
-    upload(write(frame, tmp_path / "in"), place / "in")
+    upload(write(frame, tmp_path / "in", [100]), place / "in")
     rows, seen = ParquetRows(str(place / "in"), "id", "y"), []
 
     class Watching(ThreadPoolExecutor):
         def map(self, fn: Any, *iterables: Any, **options: Any) -> Any:
-            seen.append(str(fn.__self__.rows.path))
+            seen.append((type(fn.__self__).__name__, str(fn.__self__.rows.path)))
             return super().map(pickle.loads(pickle.dumps(fn)), *iterables, **options)
 
     with Watching(2) as pool:
         index = adapt_all(fitted(frame), rows, str(place / "out"), executor=pool)
-    assert seen == [str(place / "out" / "clustered")]
+    assert [name for name, _ in seen] == ["_Deal", "_Gather", "AdaptJob"]  # footers tell the rest
+    assert {path for _, path in seen[:2]} == {str(place / "in")}
+    assert seen[2][1].startswith(str(place / "out" / "clustered"))
     assert index.tasks == 60
+    here = adapt_all(fitted(frame), ParquetRows(tmp_path / "in", "id", "y"), tmp_path / "out")
+    pd.testing.assert_frame_equal(results(index), results(here))
     assert {p.name for p in children(place / "out")} == {"index.json", "weights"}
 
 

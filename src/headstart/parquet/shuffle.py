@@ -71,7 +71,7 @@ def grouped_by(
 def shuffled(run: Run, rows: ParquetRows, folder: Place, keep: Sequence[str] = ()) -> ParquetRows:
     """A copy of the rows in `folder` with each task's together, tasks by hash of their ids."""
     names = list(dict.fromkeys([*rows.columns, *keep]))
-    blocks = in_blocks(plan_rows(rows))
+    blocks = in_blocks(plan_rows(rows, PARTITION_ROWS))
     buckets = min(MOST_BUCKETS, -(-rows.n_rows // PARTITION_ROWS))
     place = folder / _fingerprint(rows, names)
     deal = _Deal(rows, tuple(names), place, buckets)
