@@ -188,6 +188,7 @@ from headstart.meta.prior.all_tasks import AllSums
 from headstart.meta.prior.dataset import Reading, draw_sample
 from headstart.parquet import ParquetRows, plan_partitions
 from headstart.parquet.engine import LocalEngine
+from headstart.parquet.order import is_grouped
 what, small, large, out = sys.argv[1:]
 def peak():
     with open("/proc/self/status") as status:
@@ -213,6 +214,8 @@ def job(path):
     elif what == "adapt_all":
         shutil.rmtree(out, ignore_errors=True)
         adapt_all(model, rows, out, n_jobs=2)
+    elif what == "whether tasks lie together":
+        assert is_grouped(rows)
     elif what == "scan of ids":
         scan(path, True, columns=["id"])
     elif what == "scan of ids and sampled rows":  # of as many ids, anywhere
@@ -243,7 +246,8 @@ def out_of_core(folder: Path, n_tasks: int) -> dict[str, float]:
     large = write_tasks(folder / "large", n_tasks, "float64")
     long = write_tasks(folder / "long", n_tasks // 10, "float64", rows=100)
     works = (
-        *("scan", "lean scan", "scan of ids", "scan of ids and sampled rows", "sample"),
+        *("scan", "lean scan", "scan of ids", "whether tasks lie together"),
+        *("scan of ids and sampled rows", "sample"),
         *("MetaRegressor.fit", "learn_bias", "adapt_all", "scan of long tasks", "summaries"),
     )
     found: dict[str, list[list[float]]] = {what: [] for what in works}
@@ -291,10 +295,10 @@ def many_workers(cost: dict[str, float]) -> None:
     parts = rows / PARTITION_ROWS
     report(f"reckoned for {TASKS:,} tasks of 10 rows on {WORKERS} workers of one core:", "")
     report("    partitions of 2^20 rows", f"{parts:,.0f}")
-    cores = {"scan of ids": 1, "lean scan": 2, "summaries": 2}  # that the figures here were of
+    # and how many cores the figures here were of
+    cores = {"scan of ids": 1, "whether tasks lie together": 2, "lean scan": 2, "summaries": 2}
     for what, used in cores.items():
         report(f"    {what}", f"{used * cost[what] * rows / WORKERS:.0f} s")
-    report("    looking whether tasks lie together, by one", f"{cost['scan of ids'] * rows:.0f} s")
     report("    calls and their merging, three times", f"{3 * tree:.1f} s")
     report("    one pass of EM over all tasks, beyond computing", f"{each:.2f} s")
 

@@ -69,6 +69,11 @@ class S3Server:
         """Where it answers."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
+    def place(self, name: str) -> Remote:
+        """A place in the bucket, by an address that other processes can use as it is."""
+        where = f"endpoint_override={self.address.removeprefix('http://')}&scheme=http"
+        return remote(f"s3://me:secret@{BUCKET}/{name}?{where}&region=us-east-1")
+
     def close(self) -> None:
         self._server.shutdown()
 

@@ -40,9 +40,9 @@ from headstart.parquet import (
     shuffled,
 )
 from headstart.parquet.blocks import Batch, Block, Buffers, make_block, whole_tasks
-from headstart.parquet.cluster import is_grouped
 from headstart.parquet.files import Decoding, read_ahead, read_file
 from headstart.parquet.interleave import interleave
+from headstart.parquet.order import is_grouped
 from headstart.training import fit_rounds
 
 

@@ -24,10 +24,12 @@ from headstart._core.files import write_aside
 from headstart._core.places import Remote, StorageError, as_place, children, remove_folder
 from headstart.cli import app
 from headstart.jobs import JobIndex, adapt_all, read_index
+from headstart.meta.rounds import SAVE_EVERY
 from headstart.parquet import ParquetError, ParquetRows
 from headstart.store import StoreError
 from headstart.store import remote as remote_store
 from headstart.store.version import write_version
+from headstart.training import fit_rounds
 
 STORES = ["s3", "memory"]
 
@@ -339,20 +341,27 @@ def results(index: JobIndex, what: str = "weights") -> pd.DataFrame:
     return found
 
 
-def test_a_copy_of_scattered_rows_is_where_workers_see_it(place: Remote, tmp_path: Path) -> None:
+def test_scattered_rows_are_put_together_where_workers_see_them(
+    place: Remote, tmp_path: Path
+) -> None:
+    """By whoever works: each call goes over by pickle, reads the store and writes to it."""
     frame = table(kind="str").sample(frac=1.0, random_state=0)
-    upload(write(frame, tmp_path / "in"), place / "in")
+    upload(write(frame, tmp_path / "in", [100]), place / "in")
     rows, seen = ParquetRows(str(place / "in"), "id", "y"), []
 
     class Watching(ThreadPoolExecutor):
         def map(self, fn: Any, *iterables: Any, **options: Any) -> Any:
-            seen.append(str(fn.__self__.rows.path))
+            seen.append((type(fn.__self__).__name__, str(fn.__self__.rows.path)))
             return super().map(pickle.loads(pickle.dumps(fn)), *iterables, **options)
 
     with Watching(2) as pool:
         index = adapt_all(fitted(frame), rows, str(place / "out"), executor=pool)
-    assert seen == [str(place / "out" / "clustered")]
+    assert [name for name, _ in seen] == ["_Deal", "_Gather", "AdaptJob"]  # footers tell the rest
+    assert {path for _, path in seen[:2]} == {str(place / "in")}
+    assert seen[2][1].startswith(str(place / "out" / "clustered"))
     assert index.tasks == 60
+    here = adapt_all(fitted(frame), ParquetRows(tmp_path / "in", "id", "y"), tmp_path / "out")
+    pd.testing.assert_frame_equal(results(index), results(here))
     assert {p.name for p in children(place / "out")} == {"index.json", "weights"}
 
 
@@ -394,6 +403,64 @@ def test_a_store_that_breaks_in_a_job_is_an_error_and_a_rerun_goes_on(
     assert index.run.kept == done
     here = adapt_all(model, ParquetRows(tmp_path / "in", "id", "y"), tmp_path / "out")
     pd.testing.assert_frame_equal(results(index), results(here))
+
+
+def test_rounds_on_a_store_stop_and_go_on(place: Remote, tmp_path: Path) -> None:
+    frame = table(200).sample(frac=1.0, random_state=0)
+    upload(write(frame, tmp_path / "in"), place / "in")
+    rows, model = ParquetRows(str(place / "in"), "id", "y"), MetaRegressor(reg=0.5, step=0.2)
+    asked: Any = {"batch_size": 8, "folder": str(place / "f")}
+    calls: list[int] = []
+    here = ParquetRows(tmp_path / "in", "id", "y")
+    whole = fit_rounds(model, here, batch_size=8, callback=lambda n, _: calls.append(n))
+
+    def stop(done: int, _: int) -> None:
+        if done == calls[SAVE_EVERY + 2]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_rounds(model, rows, callback=stop, **asked)
+    assert {p.name for p in children(place / "f")} == {"rounds.npz"}  # no copy: one works alone
+    rest: list[int] = []
+    again = fit_rounds(model, rows, callback=lambda n, _: rest.append(n), **asked)
+    assert rest == calls[SAVE_EVERY:]
+    np.testing.assert_array_equal(again.bias_, whole.bias_)
+    with pytest.raises(ParquetError, match=r"://.*/f/rounds\.npz: belongs to another job"):
+        fit_rounds(model, rows, **{**asked, "batch_size": 9})
+    (place / "f" / "rounds.npz").put(b"half a file")
+    with pytest.raises(ParquetError, match=r"://.*/f/rounds\.npz: is damaged"):
+        fit_rounds(model, rows, **asked)
+
+
+def test_rounds_on_a_store_that_breaks(server: S3Server, tmp_path: Path) -> None:
+    place = remote(f"s3://{BUCKET}/{uuid4().hex}")
+    rows = ParquetRows(write(table(200), tmp_path / "in"), "id", "y")
+    model = MetaRegressor(reg=0.5, step=0.2)
+    asked: Any = {"batch_size": 8, "folder": str(place / "f")}
+    whole = fit_rounds(model, rows, batch_size=8)
+
+    def failing(method: str, well: int) -> Any:
+        left = [well]
+
+        def fits(asked: str, path: str) -> bool:
+            fitting = asked == method and path.endswith("/rounds.npz")
+            left[0] -= fitting
+            return fitting and left[0] < 0
+
+        return server.failing(10**9, fits)
+
+    def broken() -> Any:
+        return pytest.raises(StorageError, match=r"/f/rounds\.npz: the store failed 4 times")
+
+    rest: list[int] = []
+    with failing("PUT", 1), broken():
+        fit_rounds(model, rows, **asked)
+    with failing("GET", 0), broken():  # which is no damage: nothing is to be removed
+        fit_rounds(model, rows, **asked)
+    with server.failing(2, lambda method, path: method == "PUT" and "/f/" in path):
+        again = fit_rounds(model, rows, callback=lambda n, _: rest.append(n), **asked)
+    assert 0 < rest[0] - 8 <= 8 * SAVE_EVERY < 200 - 8
+    np.testing.assert_array_equal(again.bias_, whole.bias_)
 
 
 def command(*arguments: Any) -> tuple[int, str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
 from headstart._core.checks import check_jobs
-from headstart._core.leftovers import clear_asides
+from headstart._core.files import clear_asides
+from headstart._core.places import AnyPath, as_place
 from headstart.estimators.dataset import dataset_classes, learn_dataset
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
@@ -36,7 +36,7 @@ def fit(
     rows: ParquetRows,
     *,
     client: Cluster | str | None = None,
-    folder: str | Path | None = None,
+    folder: AnyPath | None = None,
     max_tasks: int | None = MAX_TASKS,
     partition_rows: int = PARTITION_ROWS,
     initial: Prior | None = None,
@@ -57,7 +57,7 @@ def fit(
         Who reads; threads of this process by default.
     folder : str or Path, optional
         Where scattered rows are put together if all tasks are asked for; for a cluster one that
-        all workers see.
+        all workers see, or an address on an object store.
     max_tasks : int, optional
         As in `learn_prior`.
     partition_rows : int
@@ -92,7 +92,7 @@ def fit(
             "reg: expected 'auto', to learn a prior, found a number; fit_rounds is for the paper's "
             "algorithm"
         )
-    place = None if folder is None else Path(folder)
+    place = None if folder is None else as_place(folder)
     with ExitStack() as stack:
         engine: Engine | None = None
         if client is not None:
@@ -114,7 +114,7 @@ def fit_rounds(
     *,
     client: Cluster | str | None = None,
     batch_size: int = 256,
-    folder: str | Path | None = None,
+    folder: AnyPath | None = None,
     partition_rows: int = PARTITION_ROWS,
     memory: int | None = None,
     n_jobs: int | None = None,
@@ -136,7 +136,7 @@ def fit_rounds(
         Tasks of a round; at least one of each partition.
     folder : str or Path, optional
         Where rounds are saved from time to time, to resume from, and where scattered rows
-        are put together; for a cluster one that all workers see.
+        are put together; for a cluster one that all workers see, or an address on an object store.
     partition_rows, n_jobs
         As in `adapt_all`.
     memory : int, optional
@@ -158,7 +158,7 @@ def fit_rounds(
             f"reg, step: expected numbers for rounds, found {model.reg!r} and {model.step!r}; "
             "headstart.training.fit learns a prior, which needs none"
         )
-    place = None if folder is None else Path(folder)
+    place = None if folder is None else as_place(folder)
     what_stays = "begin again; with a folder it would resume from the last round saved there"
     if place is not None:
         clear_asides(place)  # of a run that was killed
@@ -168,7 +168,8 @@ def fit_rounds(
         if client is not None:
             engine = _connected(client, stack, what_stays)
         copy_to = None if place is None else place / "clustered"
-        together = stack.enter_context(grouped_by(engine.map, rows, copy_to))
+        alone = client is None
+        together = stack.enter_context(grouped_by(engine.map, rows, copy_to, alone=alone))
         partitions = plan_partitions(together, partition_rows)
         classes = dataset_classes(model, rows, engine)
         if classes is None:

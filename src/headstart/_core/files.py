@@ -7,9 +7,10 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
-from headstart._core.leftovers import held, temporary_folder
+from headstart._core.leftovers import held, is_left_over, temporary_folder
 from headstart._core.locks import take_lock
 from headstart._core.places import Place, Remote
 
@@ -38,6 +39,19 @@ def write_aside(path: Place, write: Callable[[Path], object]) -> None:
         sync(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def clear_asides(folder: Place, name: str = "*") -> None:
+    """Remove what killed processes left beside `name`, or beside all files, of a folder.
+
+    An object store has nothing of that kind.
+    """
+    if isinstance(folder, Remote):
+        return
+    pattern = name if name == "*" else escape(name)
+    for aside in folder.glob(f".{pattern}.{'[0-9a-f]' * 8}.part*"):
+        if is_left_over(aside):
+            aside.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import escape
 from pathlib import Path
 from secrets import token_hex
 
@@ -31,14 +30,6 @@ def held(aside: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def clear_asides(folder: Path, name: str = "*") -> None:
-    """Remove what killed processes left beside `name`, or beside all files, of a folder."""
-    pattern = name if name == "*" else escape(name)
-    for aside in folder.glob(f".{pattern}.{'[0-9a-f]' * 8}.part*"):
-        if _is_left_over(aside):
-            aside.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -89,7 +80,7 @@ def _clear(lock: Path) -> None:
     lock.unlink(missing_ok=True)
 
 
-def _is_left_over(path: Path) -> bool:
+def is_left_over(path: Path) -> bool:
     """Whether a file is there and no process holds its lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))

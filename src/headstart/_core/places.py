@@ -181,7 +181,7 @@ class Remote:
 
     def read_bytes(self, most: int | None = None) -> bytes:
         """The content, or so many bytes of it."""
-        with self._known():
+        with _named(self):
             return again(lambda: self._read(most), self)
 
     def _read(self, most: int | None) -> bytes:
@@ -221,25 +221,17 @@ class Remote:
                 while part := source.read(FETCHED):
                     copy.write(part)
 
-        with self._known():
+        with _named(self):
             again(fetch, self)
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Take the object away."""
         try:
-            with self._known():
+            with _named(self):
                 again(lambda: self.filesystem.delete_file(self.inside), self)
         except FileNotFoundError:
             if not missing_ok:
                 raise
-
-    @contextmanager
-    def _known(self) -> Iterator[None]:
-        """Who asks for what is not there is told by its address."""
-        try:
-            yield
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
 
 
 Place = Path | Remote
@@ -261,6 +253,29 @@ def as_place(path: AnyPath) -> Place:
     rest, mark, query = rest.partition("?")
     host, _, path = rest.partition("/")
     return Remote(f"{scheme}://{host}{mark}{query}", path.strip("/"))
+
+
+@contextmanager
+def _named(place: Place) -> Iterator[None]:
+    """Who asks for what is not there is told which place that is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place)) from None
+
+
+def opened(place: Place, read: Callable[[Any], Result]) -> Result:
+    """What a function makes of a file that is open for Arrow; once more where a store fails."""
+
+    def attempt() -> Result:
+        if isinstance(place, Remote):
+            with place.filesystem.open_input_file(place.inside) as file:
+                return read(file)
+        with pa.memory_map(str(place)) as file:
+            return read(file)
+
+    with _named(place):
+        return again(attempt, place) if isinstance(place, Remote) else attempt()
 
 
 def children(folder: Place) -> list[Place]:

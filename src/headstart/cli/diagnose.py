@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headstart._core.leftovers import clear_asides
+from headstart._core.files import clear_asides
 from headstart.cli.bases import on_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import workers_at

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides
+from headstart._core.files import clear_asides, write_aside
 from headstart._core.places import AnyPath, Remote, StorageError, as_place, near
 from headstart.cli.csv import read_csv, write_csv
 from headstart.parquet import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
+from headstart._core.places import Place
 from headstart.estimators.inputs import Labels, as_numbers, read_classes
 from headstart.estimators.protocol import MetaModel
 from headstart.estimators.sparse_dataset import learn_sparse
@@ -39,7 +39,7 @@ def learn_dataset(
     rows: ParquetRows,
     *,
     engine: Engine | None = None,
-    folder: Path | None = None,
+    folder: Place | None = None,
     max_tasks: int | None = MAX_TASKS,
     partition_rows: int = PARTITION_ROWS,
     initial: Prior | None = None,

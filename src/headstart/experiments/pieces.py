@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from headstart._core.checks import Vector
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides
+from headstart._core.files import clear_asides, write_aside
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
 from headstart.experiments.methods import METHODS, run_method
 from headstart.experiments.settings import Experiment, config_of, draw_data

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart._core.checks import Vector, check_choice, check_count
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides
+from headstart._core.files import clear_asides, write_aside
 from headstart.datasets import DataUnavailableError
 from headstart.experiments.claims import Claim, Interval, check_claims, check_gains
 from headstart.experiments.figures import (

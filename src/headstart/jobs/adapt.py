@@ -13,7 +13,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +44,6 @@ from headstart.parquet import (
     plan_partitions,
     read_partition,
 )
-from headstart.parquet.shuffle import Run
 from headstart.parquet.writer import Writer
 from headstart.tasks import TaskSet
 
@@ -193,7 +191,10 @@ def adapt_all(
         return before
     with (
         _running(executor, n_jobs) as pool,
-        _together(rows, folder, executor, pool.map, (*asked.keep, *start.side)) as together,
+        grouped_by(
+            *(pool.map, rows, folder / "clustered", (*asked.keep, *start.side)),
+            alone=executor is None,
+        ) as together,
     ):
         job = job._replace(rows=together)
         partitions = plan_partitions(together, partition_rows, _cuts(before))
@@ -260,27 +261,6 @@ def _check(index: JobIndex, rows: ParquetRows, asked: Asked) -> None:
         raise ParquetError(
             f"{index.folder}: files of this run are gone; does another run write there? Run again"
         )
-
-
-@contextmanager
-def _together(
-    rows: ParquetRows, folder: Place, executor: Executor | None, run: Run, keep: tuple[str, ...]
-) -> Iterator[ParquetRows]:
-    """The rows with each task's together; a copy is where those are who read it.
-
-    Folders are shared by all who work. To an object store a copy is put by this process.
-    """
-    if isinstance(folder, Path):
-        with grouped_by(run, rows, folder / "clustered", keep) as together:
-            yield together
-        return
-    with grouped_by(map, rows, None, keep) as together:
-        if together is not rows and executor is not None:
-            there = folder / "clustered"
-            for path in sorted(Path(str(together.path)).iterdir()):
-                (there / path.name).put_file(path)
-            together = replace(together, path=there)
-        yield together
 
 
 @contextmanager

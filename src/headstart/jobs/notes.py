@@ -13,9 +13,8 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 
 from headstart._core.checks import check_count
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides
-from headstart._core.places import AnyPath, Place, Remote, as_place, children, remove_folder
+from headstart._core.files import clear_asides, write_aside
+from headstart._core.places import AnyPath, Place, as_place, children, remove_folder
 from headstart._core.plain import from_plain, to_plain
 from headstart.parquet import ParquetError
 
@@ -268,8 +267,6 @@ def _tidy(folder: Place) -> None:
 
 
 def _clear_asides(folder: Place) -> None:
-    """Remove what killed runs left half written; an object store has nothing of that kind."""
-    if isinstance(folder, Remote):
-        return
+    """Remove what killed runs left half written."""
     for name in (*RESULTS, "done", RUNS, "."):
         clear_asides(folder / name)

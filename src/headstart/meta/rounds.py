@@ -15,7 +15,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable
 from hashlib import blake2b
-from pathlib import Path
+from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import Vector, check_count, check_number
 from headstart._core.files import write_aside
+from headstart._core.places import Place
 from headstart.inner import get_inner, sum_gradients
 from headstart.losses import Loss, Objective, get_loss
 from headstart.meta.bias import BiasState, start_bias
@@ -153,7 +154,7 @@ def learn_rounds(
     n_features: int,
     settings: RoundSettings,
     *,
-    folder: Path | None = None,
+    folder: Place | None = None,
     job: str = "",
     callback: Callable[[int, int], object] | None = None,
 ) -> BiasState:
@@ -165,7 +166,7 @@ def learn_rounds(
         Loaded partitions.
     n_features : int
     settings : RoundSettings
-    folder : Path, optional
+    folder : Path or Remote, optional
         Where to save the state from time to time.
     job : str
         What the rounds are about: a saved state is used only by the same job.
@@ -199,9 +200,9 @@ def learn_rounds(
 
 
 class _SavedRound:
-    """The last saved round, in a file."""
+    """The last saved round, in a file: all of it is there, or all of the one before."""
 
-    def __init__(self, folder: Path | None, job: str) -> None:
+    def __init__(self, folder: Place | None, job: str) -> None:
         self.path, self.job = None if folder is None else folder / "rounds.npz", job
 
     def save(self, state: BiasState) -> None:
@@ -218,8 +219,9 @@ class _SavedRound:
     def load(self) -> BiasState | None:
         if self.path is None or not self.path.exists():
             return None
+        content = BytesIO(self.path.read_bytes())
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with np.load(content, allow_pickle=False) as file:
                 if str(file["job"]) == self.job:
                     return BiasState(file["last"], file["total"], int(file["steps"]))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -13,22 +13,20 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides, temporary_folder
-from headstart.parquet.blocks import run_starts
+from headstart._core.files import clear_asides, write_aside
+from headstart._core.leftovers import temporary_folder
 from headstart.parquet.carry import carried_type, from_carried, plain_type, safe_name, to_carried
-from headstart.parquet.columns import Array, all_integers
+from headstart.parquet.columns import Array
 from headstart.parquet.files import ParquetError
 from headstart.parquet.footers import complete_columns
+from headstart.parquet.order import is_grouped
 from headstart.parquet.source import Source
 
 KEY = "__task"  # number of the row in which a task first appears; longer if that name is taken
@@ -44,41 +42,6 @@ BY_FIRST_ROW = """
 """
 
 Rows = TypeVar("Rows", bound=Source)
-
-
-def is_grouped(rows: Source) -> bool:
-    """Whether keys only ever increase, so that the rows of every task follow each other."""
-    groups = rows.row_groups
-    if len(groups) > 1 and not all(group.has_statistics for group in groups):
-        return False
-    known = [group for group in groups if group.low is not None]
-    if any(later.low < one.high for one, later in pairwise(known)):
-        return False
-    last: Array = None  # the largest key so far
-    open_task = True  # whether rows of that key may still follow: no null came after it
-    for keys in rows.column(rows.task_key):
-        if all_integers(keys) and open_task:
-            numbers = keys.to_numpy()
-            if np.any(numbers[1:] < numbers[:-1]):
-                return False
-            if last is not None and pc.less(keys[0], last).as_py():
-                return False
-            last = keys[-1]
-            continue
-        heads = keys.take(pa.array(run_starts(keys)))
-        absent = pc.is_null(heads, nan_is_null=True)
-        present = heads.filter(pc.invert(absent))
-        if len(present) == 0:
-            open_task = last is None
-            continue
-        if len(present) > 1 and not pc.all(pc.less(present[:-1], present[1:])).as_py():
-            return False
-        if last is not None:
-            follows = present[0].equals(last) and open_task and not absent[0].as_py()
-            if not follows and not pc.less(last, present[0]).as_py():
-                return False
-        last, open_task = present[-1], not absent[-1].as_py()
-    return True
 
 
 def clustered(rows: Rows, folder: Path, *, keep: Sequence[str] = ()) -> Rows:

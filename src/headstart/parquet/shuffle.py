@@ -4,12 +4,13 @@ First every block of partitions becomes a file whose batches hold the rows of on
 bucket being a range of hashes. Then each bucket is read from all files, sorted and written. Whole
 tasks are in a bucket, and a task's rows keep their order. A bucket has about as many rows as a
 partition, which must fit into the memory of who sorts it. What is finished stays: a second run goes
-on from there. All who take part must see the folder.
+on from there. All who take part must see the folder, or reach the object store that it is on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -22,56 +23,66 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from headstart._core.files import write_aside
-from headstart._core.leftovers import clear_asides, temporary_folder
+from headstart._core.files import clear_asides, write_aside
+from headstart._core.leftovers import temporary_folder
+from headstart._core.places import Place, Remote, children, opened
 from headstart.parquet.blocks import run_starts
 from headstart.parquet.carry import plain_type
-from headstart.parquet.cluster import ROW_GROUP, is_grouped, schema_of, task_key
+from headstart.parquet.cluster import ROW_GROUP, schema_of, task_key
 from headstart.parquet.columns import Array, is_null, plain, stored
 from headstart.parquet.draw import runs_of
 from headstart.parquet.engine import in_blocks
 from headstart.parquet.files import Decoding, ParquetError
+from headstart.parquet.order import Run, is_grouped
 from headstart.parquet.plan import MOST_BATCHES, PARTITION_ROWS, Partition, plan_rows
 from headstart.parquet.rows import ParquetRows
 from headstart.tasks.ids import hash_ids
 
 Hashes = NDArray[np.uint64]
-Run = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]  # as `map` does
 
 MOST_BUCKETS = 1 << 10
 TOGETHER = 1 << 19  # rows that are dealt to buckets at once
+AT_ONCE = 16  # files that a bucket is read from
 
 
 @contextmanager
 def grouped_by(
-    run: Run, rows: ParquetRows, folder: Path | None = None, keep: Sequence[str] = ()
+    run: Run,
+    rows: ParquetRows,
+    folder: Place | None = None,
+    keep: Sequence[str] = (),
+    *,
+    alone: bool = False,
 ) -> Iterator[ParquetRows]:
     """The rows themselves if each task's follow each other, or else a copy by whoever `run` asks.
 
-    The copy is made in `folder`, where others can read it and it stays, or in a temporary folder.
+    The copy is made in `folder`, where others can read it and it stays, or in a temporary folder:
+    also if this process works `alone` and would have to bring its copy to an object store.
     """
-    if is_grouped(rows):
+    if is_grouped(rows, run):
         yield rows
-    elif folder is not None:
-        yield shuffled(run, rows, folder, keep)
-    else:
+    elif folder is None or (alone and isinstance(folder, Remote)):
         with temporary_folder() as place:
             yield shuffled(run, rows, place, keep)
+    else:
+        yield shuffled(run, rows, folder, keep)
 
 
-def shuffled(run: Run, rows: ParquetRows, folder: Path, keep: Sequence[str] = ()) -> ParquetRows:
+def shuffled(run: Run, rows: ParquetRows, folder: Place, keep: Sequence[str] = ()) -> ParquetRows:
     """A copy of the rows in `folder` with each task's together, tasks by hash of their ids."""
     names = list(dict.fromkeys([*rows.columns, *keep]))
-    blocks = in_blocks(plan_rows(rows))
+    blocks = in_blocks(plan_rows(rows, PARTITION_ROWS))
     buckets = min(MOST_BUCKETS, -(-rows.n_rows // PARTITION_ROWS))
     place = folder / _fingerprint(rows, names)
     deal = _Deal(rows, tuple(names), place, buckets)
     gather = _Gather(rows, tuple(names), place, len(blocks), buckets)
     for path in (place, gather.folder):
         clear_asides(path)  # of a run that was killed
-    todo = [number for number in range(buckets) if not gather.path(number).exists()]
+    there = {file.name for path in (place, gather.folder) for file in children(path)}
+    todo = [number for number in range(buckets) if gather.path(number).name not in there]
     if todo:
-        dealt = [(k, tuple(block)) for k, block in enumerate(blocks) if not deal.path(k).exists()]
+        numbered = [(k, tuple(block)) for k, block in enumerate(blocks)]
+        dealt = [block for block in numbered if deal.path(block[0]).name not in there]
         found = sum(run(deal.write, dealt))
         if len(dealt) == len(blocks) and found != rows.n_rows:
             raise ParquetError(
@@ -96,10 +107,10 @@ class _Deal(NamedTuple):
 
     rows: ParquetRows
     names: tuple[str, ...]
-    folder: Path
+    folder: Place
     buckets: int
 
-    def path(self, number: int) -> Path:
+    def path(self, number: int) -> Place:
         return self.folder / f"dealt-{number:05d}.arrow"
 
     def write(self, block: tuple[int, tuple[Partition, ...]]) -> int:
@@ -156,34 +167,33 @@ class _Gather(NamedTuple):
 
     rows: ParquetRows
     names: tuple[str, ...]
-    place: Path
+    place: Place
     blocks: int
     buckets: int
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         return self.place / "rows"
 
     @property
     def key(self) -> str:
         return task_key(self.names)
 
-    def path(self, number: int) -> Path:
+    def path(self, number: int) -> Place:
         return self.folder / f"bucket-{number:05d}.parquet"
 
     def write(self, bucket: int) -> int:
         """One bucket, sorted; gives its number of rows."""
         deal = _Deal(self.rows, self.names, self.place, self.buckets)
-        batches = []
-        for number in range(self.blocks):
-            with pa.memory_map(str(deal.path(number))) as source:
-                file = pa.ipc.open_file(source)
-                for k in range(bucket, file.num_record_batches, self.buckets):
-                    batch = file.get_batch(k)
-                    if batch.num_rows:
-                        batches.append(batch)
-                schema = file.schema
-        table = pa.Table.from_batches(batches, schema).combine_chunks()
+
+        def part(source: Any) -> pa.Table:
+            file = pa.ipc.open_file(source)
+            numbers = range(bucket, file.num_record_batches, self.buckets)
+            return pa.Table.from_batches(map(file.get_batch, numbers), file.schema)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # an object store answers slowly
+            parts = list(pool.map(lambda k: opened(deal.path(k), part), range(self.blocks)))
+        table = pa.concat_tables(parts).combine_chunks()
         ordered, keys = _sorted(self.rows, table, bucket)
         schema = schema_of(self.rows, [self.key, *self.names])
         columns = [pa.array(keys), *(plain(ordered.column(name)) for name in self.names)]

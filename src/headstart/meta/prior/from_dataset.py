@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from headstart._core.answers import quietly
+from headstart._core.places import Place
 from headstart.inner.posterior.gather import evidence_of
 from headstart.losses import Loss
 from headstart.meta.prior.all_tasks import AllSums
@@ -30,7 +30,7 @@ class DatasetPrior(NamedTuple):
 
 
 def dataset_prior(
-    reading: Reading, goal: Goal, engine: Engine | None = None, folder: Path | None = None
+    reading: Reading, goal: Goal, engine: Engine | None = None, folder: Place | None = None
 ) -> DatasetPrior:
     """The prior of a dataset, by threads of this process or by another engine.
 
@@ -40,7 +40,8 @@ def dataset_prior(
     run = LocalEngine() if engine is None else engine
     loss = reading.loss
     if goal.most is None and loss.is_squared:
-        with grouped_by(run.map, reading.rows, folder, reading.side) as together:
+        alone = engine is None
+        with grouped_by(run.map, reading.rows, folder, reading.side, alone=alone) as together:
             whole = reading._replace(rows=together)
             tasks = AllSums(whole, plan_partitions(together, reading.partition_rows), run)
             shown = _all_shown(whole, tasks, run)
