@@ -49,7 +49,10 @@ TYPES: dict[str, tuple[list[Any], Any]] = {
         [datetime(2024, 1, 2, 3), datetime(2024, 1, 2), datetime(1, 1, 1)],
         pa.timestamp("us"),
     ),
-    "nanosecond": ([NANO, datetime(2024, 1, 1), NANO + 1], pa.timestamp("ns")),
+    "nanosecond": (
+        [NANO, datetime(2024, 1, 1), NANO + np.timedelta64(1, "ns")],
+        pa.timestamp("ns"),
+    ),
     "time in a zone": (
         [datetime(2024, 1, 2, 3, tzinfo=UTC), datetime(2024, 7, 1, tzinfo=UTC), NANO],
         pa.timestamp("ns", "Europe/Rome"),
@@ -332,7 +335,7 @@ class Colour(IntEnum):
             (nothing, None)
             for nothing in (None, float("nan"), np.nan, pd.NA, pd.NaT, Decimal("nan"))
         ),
-        (np.datetime64("nat"), None),
+        (np.datetime64("nat", "ns"), None),
     ],
     ids=repr,
 )
