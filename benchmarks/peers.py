@@ -38,7 +38,7 @@ from headstart.datasets import DataUnavailableError
 
 RIDGES = 10.0 ** np.arange(-3.0, 4.0)
 RATES = (0.01, 0.03, 0.1, 0.3)  # of gradient steps, in standard units
-LIMIT = 120.0  # seconds that a model may compute on one of the five parts
+LIMIT = 60.0  # seconds that a model may compute on one of the five parts
 APART = "Lenk"  # a table of the page to itself, where not all can be compared
 STEPS, ROUNDS, OUTER = 10, 10, 0.1  # within a task, over all tasks, and of the start
 
