@@ -14,3 +14,4 @@ learned = select_online(train, valid, test, grid, grid, every=100)
 print(f"each task alone {alone:.3f}, the oracle's bias {oracle:.3f}; a learned bias after")
 for seen, loss in zip(learned.tasks, learned.test_loss, strict=True):
     print(f"{seen:5} tasks {loss:.3f}")
+# sphinx_gallery_thumbnail_path = 'synthetic-regression.png'

@@ -1,17 +1,24 @@
-"""A pipeline that the id column goes through, cross-validation, and a search over the metric."""
+"""Pipelines and searches: the id column goes through, is cross-validated, and a metric is chosen.
+
+The picture, ``pictures/pipeline.png``, has what was learned.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from headstart import MetaRegressor
+from headstart import MetaRegressor, plot
 
+PICTURE = Path(__file__).parent / "pictures" / "pipeline.png"
 PATIENTS, VISITS = 300, 12
 SCORE = "neg_mean_absolute_error"
 FOLDS = KFold(5, shuffle=True, random_state=0)  # by visits: patients are known when predicted
@@ -68,6 +75,11 @@ def main() -> None:
     pipeline = make_pipeline(prepared(), MetaRegressor(group="patient")).fit(frame, outcome)
     print("by standard deviations of the columns:")
     print(pipeline[-1].summary().round(2))
+
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    plot.effects(pipeline[-1], ax=figure.subplots(), target="the outcome")
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=150)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Personal models for teachers with few pupils: whether it is worth it, and what it brings.
 
 Math scores of pupils from reading score, sex, lunch and ethnicity, by teacher. A new teacher
-comes with 0, 1, 2, 4 or 8 pupils whose scores are known. `make test` prepares the data, or
-``python examples/prepare.py``.
+comes with 0, 1, 2, 4 or 8 pupils whose scores are known. The picture, ``pictures/pupils.png``, has
+the errors of all ways. `make test` prepares the data, or ``python examples/prepare.py``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 from sklearn.linear_model import RidgeCV
 
-from headstart import MetaRegressor, diagnose, few_shot_curve
+from headstart import MetaRegressor, diagnose, few_shot_curve, plot
+
+PICTURE = Path(__file__).parent / "pictures" / "pupils.png"
 
 
 def main() -> None:
@@ -31,7 +34,13 @@ def main() -> None:
     print("mean absolute error for a new teacher after 2, 4 and 8 pupils")
     for name, curve in ways.items():
         print(f"  {name:18}" + "".join(f" {m:6.2f}" for m in curve.mean))
-    print(diagnose(X, y, group="teacher"))
+    found = diagnose(X, y, group="teacher")
+    print(found)
+    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+    ax = plot.few_shot_curve(found.curves, ax=figure.subplots(), error="error in points")
+    ax.set_xlabel("pupils of a new teacher")
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=150)
 
     model = MetaRegressor(group="teacher").fit(X, y)
     print("\nwhat classes share, and how much they differ, in points of the math score")

@@ -46,7 +46,7 @@ def row(lines: list[str], feature: str) -> list[float]:
 
 
 def test_head_start(capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, alone, pooled, headstart, *lines = run("head_start", capsys)
+    _, _, alone, pooled, headstart, *lines = drawn("head_start", capsys)
     ours = numbers(headstart)  # after 0, 1, 2, 4 and 8 rows
     assert ours == sorted(ours, reverse=True)
     assert all(mine < theirs for mine, theirs in zip(ours[2:], numbers(alone), strict=True))
@@ -74,7 +74,7 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
-    shared, own, best, *lines = run("pipeline", capsys)
+    shared, own, best, *lines = drawn("pipeline", capsys)
     assert last(own) < 0.5 * last(shared)
     assert last(best) <= last(own)
     assert best.startswith("the best metric: full")
@@ -140,7 +140,7 @@ def test_paper(capsys: pytest.CaptureFixture[str]) -> None:
     not (EXAMPLES / "data" / "pupils.parquet").exists(), reason="made by examples/prepare.py"
 )
 def test_pupils(capsys: pytest.CaptureFixture[str]) -> None:
-    _, alone, pooled, headstart, *findings = run("pupils", capsys)
+    _, alone, pooled, headstart, *findings = drawn("pupils", capsys)
     for other in (alone, pooled):
         assert last(headstart) < last(other)
     assert any(line.startswith("verdict: share") for line in findings)

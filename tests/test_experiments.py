@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from runpy import run_path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from headstart.experiments import (
     Drawn,
     Exam,
     Experiment,
+    Method,
     Piece,
     PieceFolder,
     Sizes,
@@ -37,8 +39,8 @@ from headstart.experiments import (
     draw_data,
     methods_of,
 )
-from headstart.experiments.methods import learning_times, run_method
 from headstart.experiments.reproduce import run
+from headstart.experiments.running import learning_times, run_method
 
 Array = NDArray[np.float64]
 
@@ -314,3 +316,113 @@ PAIR = RegressionEnvironment(2).draw(5, 4, 0).tasks.split_rows(2)
 def test_errors(call: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+def algorithm_1(X: Array, y: Array, bias: Array, reg: float, loss: Loss) -> tuple[Array, Array]:
+    """The paper's, as a function that no kernel knows."""
+    return Steps()(X, y, bias, reg, loss)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Algorithm 1 with steps so many times as short, an object that can be called."""
+
+    shorter: float = 1.0
+
+    def __call__(
+        self, X: Array, y: Array, bias: Array, reg: float, loss: Loss
+    ) -> tuple[Array, Array]:
+        total, iterates, u = np.zeros_like(bias), [], np.empty(len(y))
+        for k in range(len(y)):
+            iterates.append(bias - total / (max(k, 1) * reg * self.shorter))
+            u[k] = float(loss.subgradient(X[k] @ iterates[-1], y[k]))
+            total = total + u[k] * X[k]
+        return np.mean(iterates, axis=0), u
+
+
+@pytest.mark.parametrize("order", ["stream", "resample"])
+@pytest.mark.parametrize(
+    ("kind", "loss"), [("itl", "absolute"), ("mean", "hinge"), ("ltl", "hinge")]
+)
+def test_an_inner_algorithm_of_ones_own_is_a_method(kind: str, loss: str, order: str) -> None:
+    world = ClassificationEnvironment if loss == "hinge" else RegressionEnvironment
+    e = tiny(Drawn(world(n_features=3)), loss, order=order, grid_low=1e-2, grid_high=1e2)
+    inner = {"inner": algorithm_1} if kind == "ltl" else {}
+    own = Method("mine", kind, evaluate_with=algorithm_1, **inner)
+    found = Piece(e, own, 0).compute()
+    same = Piece(e, f"{kind}-sgd" + kind.count("l") // 2 * "-sgd", 0).compute()
+    np.testing.assert_allclose(found.loss, same.loss, rtol=1e-6)
+    np.testing.assert_allclose(found.accuracy, same.accuracy)
+    np.testing.assert_array_equal(found.reg, same.reg)
+
+
+def test_a_method_of_ones_own_is_in_all_that_a_run_writes(tmp_path: Path) -> None:
+    methods: list[Any] = [
+        "ltl-sgd-sgd",
+        Method("mine", "ltl", Steps(), "sgd"),
+        Method("b", "itl", "", "sgd"),
+    ]
+    outcome = run(tiny(), methods, tmp_path)
+    _, curves = outcome.results["tiny"]
+    assert list(curves) == ["ltl-sgd-sgd", "mine", "b"]
+    np.testing.assert_allclose(curves["mine"].loss, curves["ltl-sgd-sgd"].loss, rtol=1e-6)
+    folder = tmp_path / "tiny"
+    assert "tiny,mine,0,6,loss," in (folder / "curves.csv").read_text()
+    assert "<td>mine<td>" in (tmp_path / "report.html").read_text()
+    pieces = sorted(path.name for path in (folder / "pieces").rglob("*.npz"))
+    assert len(pieces) == 3
+    assert "ltl-sgd-sgd-0.npz" in pieces  # built in: its name says all
+
+
+def test_finished_pieces_of_ones_own_are_told_apart_by_what_it_does(tmp_path: Path) -> None:
+    def finished(method: Method) -> bool:
+        return (
+            PieceFolder(tmp_path / "tiny", tiny(), print).load(Piece(tiny(), method, 0)) is not None
+        )
+
+    def defined(text: str) -> Any:
+        script = tmp_path / f"{abs(hash(text))}.py"
+        script.write_text(f"def mine(X, y, bias, reg, loss):\n    return {text}, None\n")
+        return run_path(str(script))["mine"]
+
+    run(tiny(), [Method("mine", "ltl", Steps(2.0), "sgd")], tmp_path)
+    assert finished(Method("mine", "ltl", Steps(2.0), "sgd"))
+    assert not finished(Method("mine", "ltl", Steps(3.0), "sgd"))
+    assert not finished(Method("mine", "ltl", Steps(2.0), "erm"))
+    assert not finished(Method("other", "ltl", Steps(2.0), "sgd"))
+    run(tiny(), [Method("plain", "itl", "", defined("bias"))], tmp_path)
+    assert finished(Method("plain", "itl", "", defined("bias")))
+    assert not finished(Method("plain", "itl", "", defined("bias + 1.0")))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Method("a/b", "itl", "", "sgd"), "name: expected letters"),
+        (lambda: Method("a", "own", "", "sgd"), "bias: expected one of 'itl'"),
+        (lambda: Method("a", "ltl", "", "sgd"), "inner: expected one of 'sgd'"),
+        (lambda: Method("a", "itl", "sgd", "sgd"), "inner: expected nothing for the bias 'itl'"),
+        (
+            lambda: Method("a", "itl", "", cast(Any, print)),
+            "evaluate_with: expected a function whose source",
+        ),
+        (lambda: Method("a", "ltl", partial(algorithm_1), "sgd"), "inner: expected a function"),
+    ],
+)
+def test_a_method_that_cannot_be_is_refused(make: Callable[[], Method], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_names_of_methods_are_their_own(tmp_path: Path) -> None:
+    one, other = (Method("a", "itl", "", Steps(k)) for k in (1.0, 2.0))
+    with pytest.raises(ValueError, match="found two named 'a'"):
+        run(tiny(), [one, other], tmp_path)
+    with pytest.raises(ValueError, match=r"another name for one's own .* found 'itl-sgd'"):
+        run(tiny(), [replace(one, name="itl-sgd")], tmp_path)
+    with pytest.raises(ValueError, match=r"methods: expected one of .* or a Method, found 'a'"):
+        run(tiny(), ["a"], tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert list(run(tiny(), [METHODS["itl-sgd"], "itl-sgd"], tmp_path).results["tiny"][1]) == [
+        "itl-sgd"
+    ]

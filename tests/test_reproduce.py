@@ -42,10 +42,10 @@ from headstart.experiments import (
 )
 from headstart.experiments.claims import VERDICTS
 from headstart.experiments.figures import draw, title
-from headstart.experiments.methods import run_method
 from headstart.experiments.pieces import Curves
 from headstart.experiments.reproduce import Request, reproduce
 from headstart.experiments.reproduce import run as run_experiments
+from headstart.experiments.running import run_method
 from headstart.experiments.settings import configured, cut_short, sweep
 from headstart.selection import select_online, select_reg
 

@@ -3,7 +3,7 @@
 An `Experiment` has a `Source` of tasks and settings. `run` gives curves, figures and a report.
 """
 
-from headstart.experiments.methods import METHODS, methods_of
+from headstart.experiments.methods import METHODS, Method, methods_of
 from headstart.experiments.pieces import Curve, Curves, Piece, PieceFolder, run_pieces
 from headstart.experiments.settings import EXPERIMENTS, PAPER, Experiment, draw_data
 from headstart.experiments.sources import (
@@ -29,6 +29,7 @@ __all__ = [
     "Exam",
     "Experiment",
     "Lenk",
+    "Method",
     "Piece",
     "PieceFolder",
     "Sizes",

@@ -16,8 +16,9 @@ from matplotlib.ticker import ScalarFormatter, SymmetricalLogLocator
 
 from headstart._core.files import write_aside
 from headstart.experiments.claims import Interval
-from headstart.experiments.methods import METHODS, learning_times
+from headstart.experiments.methods import METHODS
 from headstart.experiments.pieces import Curves
+from headstart.experiments.running import learning_times
 from headstart.experiments.settings import Experiment
 from headstart.plot.style import FAINT, GREEN, INK, MISSED, ORANGE, PINK, SHARED, SKY
 
@@ -60,6 +61,12 @@ LOOKS = {
     "ridge-ltl": Look("#5e4fa2", (0, (7, 1.5, 1.5, 1.5)), ">"),
     "prior": Look("#b10026", (0, (3, 1)), "h"),
 }
+OWN_LOOKS = (  # in turn, of methods of one's own
+    Look("#1b7837", "solid", "d"),
+    Look("#762a83", (0, (5, 1)), "p"),
+    Look("#01665e", (0, (2, 2)), "X"),
+    Look("#8c510a", (0, (4, 1, 1, 1)), "H"),
+)
 PAPER_FIGURES = {  # what they show: two experiments side by side, and which methods
     "figure-1": ("synthetic", ["itl-sgd", "mean-sgd", "ltl-sgd-sgd"]),
     "figure-2": ("lenk", ["itl-sgd", "ltl-sgd-sgd"]),
@@ -69,7 +76,9 @@ PAPER_FIGURES = {  # what they show: two experiments side by side, and which met
 
 
 def title(method: str) -> str:
-    """A method's name as the paper writes it: ``LTL SGD-SGD``."""
+    """A method's name as the paper writes it: ``LTL SGD-SGD``; one's own as it is."""
+    if method not in METHODS:
+        return method
     if not METHODS[method].evaluate_with:
         return {"pooled": "pooled", "ridge-ltl": "ridge LTL", "prior": "learned prior"}[method]
     kind, _, rest = method.upper().partition("-")
@@ -98,7 +107,9 @@ def draw_paper(name: str, results: Results) -> Figure | None:
     names = [f"{data}-regression", f"{data}-classification"]
     shown = [results[n] for n in names if n in results and set(methods) & set(results[n][1])]
     many = len(methods) > 3
-    exact = any(METHODS[m].evaluate_with == "erm" for _, curves in shown for m in curves)
+    exact = any(
+        METHODS[m].evaluate_with == "erm" for _, curves in shown for m in methods if m in curves
+    )
     if not shown or (many and not exact):  # without exact solutions it would be another figure
         return None
     figure = _figure(5.4 if many else 2.9)
@@ -125,7 +136,8 @@ def draw_chosen(experiment: Experiment, curves: dict[str, Curves]) -> Figure | N
             if np.isnan(values).any():
                 continue
             empty = False
-            look, every = LOOKS[method], _shown(experiment, method)[1:]  # nothing is learned at 0
+            look = _look(method, curves)
+            every = _shown(experiment, method)[1:]  # nothing is learned at 0
             low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0, method="nearest")
             axes.plot(
                 runs.tasks[every], middle[every], color=look.color, linestyle=look.dash,
@@ -169,7 +181,7 @@ def _panel(
 ) -> None:
     """Test loss against the number of observed tasks: means, and one standard deviation."""
     for method, runs in curves.items():
-        look, every = LOOKS[method], _shown(experiment, method)
+        look, every = _look(method, curves), _shown(experiment, method)
         tasks = runs.tasks[every]
         mean, band = runs.loss.mean(axis=0)[every], runs.loss.std(axis=0)[every]
         axes.plot(
@@ -191,7 +203,7 @@ def _enlarged(axes: Axes, experiment: Experiment, curves: dict[str, Curves]) -> 
     """The heights in which the best methods end; each task alone is not among them."""
     _panel(axes, experiment, curves, logarithmic=True)
     axes.set_title("enlarged")
-    ends = [r.loss[:, -1].mean() for m, r in curves.items() if METHODS[m].bias != "itl"]
+    ends = [r.loss[:, -1].mean() for m, r in curves.items() if not m.startswith("itl")]
     if ends and (floor := float(min(ends))) > 0.0:
         top = max(float(end) for end in ends if end <= NEAR * floor)
         pad = max(0.3 * (top - floor), 0.03 * floor)
@@ -211,9 +223,17 @@ def _tasks_axis(axes: Axes, experiment: Experiment, *, logarithmic: bool) -> Non
 
 def _shown(experiment: Experiment, method: str) -> np.ndarray:
     """Which numbers of tasks are drawn: of methods that learn at some of them, those."""
-    if METHODS[method].evaluate_with:
-        return np.arange(experiment.n_tasks + 1)
-    return learning_times(experiment.n_tasks)
+    if method in METHODS and not METHODS[method].evaluate_with:
+        return learning_times(experiment.n_tasks)
+    return np.arange(experiment.n_tasks + 1)
+
+
+def _look(method: str, curves: dict[str, Curves]) -> Look:
+    """That of the method; those of one's own have theirs in the order in which they were run."""
+    if method in LOOKS:
+        return LOOKS[method]
+    own = [m for m in curves if m not in LOOKS]
+    return OWN_LOOKS[own.index(method) % len(OWN_LOOKS)]
 
 
 def _sparse(every: np.ndarray, logarithmic: bool = True) -> list[int]:

@@ -26,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from headstart._core.checks import Vector
 from headstart._core.files import clear_asides, write_aside
 from headstart.environments import ClassificationEnvironment, RegressionEnvironment
-from headstart.experiments.methods import METHODS, run_method
+from headstart.experiments.methods import Method, get_method
+from headstart.experiments.running import run_method
 from headstart.experiments.settings import Experiment, config_of, draw_data
 from headstart.experiments.sources import Drawn
 from headstart.losses import get_loss
@@ -70,10 +71,10 @@ class Curves(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """One method on one repetition of one experiment."""
+    """One method, by its name or one's own, on one repetition of one experiment."""
 
     experiment: Experiment
-    method: str
+    method: str | Method
     seed: int
 
     @property
@@ -82,7 +83,7 @@ class Piece:
         e = self.experiment
         evaluations = e.n_tasks * e.n_valid * e.grid_size**2
         rows = (e.n_shots or 50) + (e.n_queries or 50)
-        return METHODS[self.method].cost * evaluations * rows / 1e8
+        return get_method(self.method).cost * evaluations * rows / 1e8
 
     def compute(self) -> Curve:
         """Run it."""
@@ -95,7 +96,7 @@ class Piece:
 
 
 @cache
-def _warm(method: str, loss: str, order: str, n: int, d: int) -> None:
+def _warm(method: str | Method, loss: str, order: str, n: int, d: int) -> None:
     """Run a method on two tasks of this shape, so that compiling is not counted as its time."""
     kind = ClassificationEnvironment if get_loss(loss).binary else RegressionEnvironment
     tiny = Experiment(
@@ -119,7 +120,7 @@ class PieceFolder:
 
     def path(self, piece: Piece) -> Path:
         """The file of a piece."""
-        return self.folder / f"{piece.method}-{piece.seed}.npz"
+        return self.folder / f"{get_method(piece.method).key}-{piece.seed}.npz"
 
     def load(self, piece: Piece) -> Curve | None:
         """A finished piece, or None if it is not there or is damaged."""
@@ -172,7 +173,7 @@ def run_pieces(
             todo.append(piece)
         else:
             yield piece, finished
-    todo.sort(key=lambda p: METHODS[p.method].cost)
+    todo.sort(key=lambda p: get_method(p.method).cost)
     with threadpool_limits(1, user_api="blas"), ExitStack() as stack:
         pool = executor or stack.enter_context(ThreadPoolExecutor(n_jobs))
         queue = iter(todo)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headstart._core.checks import Vector, check_choice, check_count
+from headstart._core.checks import Vector, check_count
 from headstart._core.files import clear_asides, write_aside
 from headstart.datasets import DataUnavailableError
 from headstart.experiments.claims import Claim, Interval, check_claims, check_gains
@@ -28,12 +28,12 @@ from headstart.experiments.figures import (
     draw_sweep,
     save_figure,
 )
-from headstart.experiments.methods import METHODS, methods_of
+from headstart.experiments.methods import METHODS, Method, check_methods, get_method, methods_of
 from headstart.experiments.pieces import Curve, Curves, Piece, PieceFolder, run_pieces
 from headstart.experiments.report import write_report
 from headstart.experiments.settings import PAPER, Experiment, config_of, draw_data, sweep
 
-SWEEP_METHODS = ["itl-sgd", "ltl-sgd-sgd"]
+SWEEP_METHODS: list[str | Method] = ["itl-sgd", "ltl-sgd-sgd"]
 SPREAD, ROWS = "standard deviation of tasks", "rows of a task"
 
 Variants = list[tuple[float, Experiment]]
@@ -44,7 +44,7 @@ class Request:
     """What is to be run: experiments with their settings, methods, where to, on how many cores."""
 
     experiments: list[Experiment]
-    methods: list[str]
+    methods: Sequence[str | Method]
     out: Path
     n_jobs: int = 1
     say: Callable[[str], None] = print
@@ -66,7 +66,7 @@ class Outcome:
 
 def run(
     experiments: Experiment | Iterable[Experiment],
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str | Method] | None = None,
     out: str | Path = "results",
     n_jobs: int = 1,
 ) -> Outcome:
@@ -77,8 +77,8 @@ def run(
     Parameters
     ----------
     experiments : Experiment, or several with names of their own
-    methods : sequence of str, optional
-        Names in `METHODS`; all if not given.
+    methods : sequence of str or Method, optional
+        Names in `METHODS`, and methods of one's own; all of `METHODS` if not given.
     out : str or Path
     n_jobs : int
         Pieces at once.
@@ -100,12 +100,23 @@ def run(
     >>> _, curves = outcome.results["uneven"]
     >>> print(curves["itl-sgd"].loss[0, -1] > curves["prior"].loss[0, -1])
     True
+
+    A method may be one's own: here one that leaves each new task where it starts.
+
+    >>> from headstart.experiments import Method
+    >>> def stay(X, y, bias, reg, loss):
+    ...     return bias, [loss.subgradient(x @ bias, label) for x, label in zip(X, y)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outcome = run(mine, ["ltl-sgd-sgd", Method("stay", "ltl", "sgd", stay)], folder)
+    >>> _, curves = outcome.results["uneven"]
+    >>> print(curves["stay"].loss[0, -1] > curves["ltl-sgd-sgd"].loss[0, -1])
+    True
     """
     asked = [experiments] if isinstance(experiments, Experiment) else list(experiments)
     names = [e.name for e in asked]
     if not asked or len(set(names)) < len(names):
         raise ValueError(f"experiments: expected some, each with its own name, found {names}")
-    chosen = [check_choice("methods", m, list(METHODS)) for m in methods or METHODS]
+    chosen = check_methods(methods or METHODS)
     return reproduce(Request(asked, chosen, Path(out), check_count("n_jobs", n_jobs)))
 
 
@@ -131,7 +142,7 @@ def reproduce(request: Request) -> Outcome:
     curves = _compute(request, ready, [e for _, e in variants])
     for experiment in ready:
         results = {
-            method: Curves.of(_repetitions(curves, experiment, method))
+            get_method(method).name: Curves.of(_repetitions(curves, experiment, method))
             for method in methods_of(experiment, request.methods)
         }
         outcome.results[experiment.name] = experiment, results
@@ -183,7 +194,9 @@ def _compute(
     return curves
 
 
-def _repetitions(curves: dict[Piece, Curve], experiment: Experiment, method: str) -> list[Curve]:
+def _repetitions(
+    curves: dict[Piece, Curve], experiment: Experiment, method: str | Method
+) -> list[Curve]:
     return [curves[Piece(experiment, method, seed)] for seed in range(experiment.seeds)]
 
 
