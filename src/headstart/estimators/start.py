@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,48 +18,60 @@ from headstart.estimators.protocol import MetaModel
 from headstart.inner.posterior import packed, posteriors, unpacked
 from headstart.inner.posterior.gather import evidence_of
 from headstart.inner.posterior.passes import quadratic_forms
+from headstart.inner.posterior.rows import Rows, Some, Units, answer
+from headstart.inner.start import with_one
 from headstart.losses import Logistic
 from headstart.meta.prior import Prior
 from headstart.meta.prior.posterior import interval
 from headstart.online import AnyStream, PriorStream, predictions
+from headstart.parquet import Block
 
 Counts = NDArray[np.int64]
 Matrix = NDArray[np.float64]
 
 
+class Wanted(NamedTuple):
+    """What is to be found beside weights: predictions of rows, how sure they are, covariances."""
+
+    predictions: bool
+    variance: bool
+    covariance: bool
+
+
 class Knowledge(NamedTuple):
-    """What is known of many tasks after their rows.
+    """What is known of many tasks after their rows; nothing where that is not wanted.
 
     Attributes
     ----------
     weights : by task, the intercept last
-    unknown : packed covariances in the units of the prior; none if they were not asked for
-    prior : from which they were found; None with a number for reg
+    sizes : by task, how many rows it was adapted to
+    scores, variance : by row, its linear prediction, and the variance of that
+    covariance : by task, of its weights in the user's units, a packed lower triangle
     """
 
     weights: FloatArray
-    unknown: Matrix
-    prior: Prior | None
+    sizes: Counts
+    scores: FloatArray
+    variance: Vector
+    covariance: FloatArray
 
-    def predict(self, X: FloatArray, task: Counts) -> FloatArray:
-        """A prediction for every row, by the weights of its task."""
-        scores = np.empty(len(X), X.dtype)
-        predictions(read_only(X), task, read_only(self.weights), self.weights[0], scores)
-        return scores
 
-    def variance(self, X: FloatArray, task: Counts) -> Vector:
-        """The variance of each prediction, given all that is known of its task."""
-        if self.prior is None:
-            raise ValueError("prior: expected one")
-        return quadratic_forms(self.prior.columns.rows(X), self.unknown, task)
+class Shown(NamedTuple):
+    """A block of tasks, which of its rows are learned from, and their labels.
 
-    def covariance(self, which: NDArray[np.bool_]) -> FloatArray:
-        """Covariances of the weights of these tasks in the user's units: packed lower triangles."""
-        if self.prior is None:
-            raise ValueError("prior: expected one")
-        with quietly():
-            found = packed(self.prior.columns.covariance(unpacked(self.unknown[which])))
-        return check_answer(found.astype(self.weights.dtype), "rows, prior")
+    `sizes` are how many of them each task has, `side` is what describes each task.
+    """
+
+    block: Block
+    own: NDArray[np.bool_]
+    labels: FloatArray
+    sizes: Counts
+    side: Matrix | None
+
+    @property
+    def inputs(self) -> FloatArray:
+        """The inputs of the rows that are learned from."""
+        return self.block.X if self.own.all() else self.block.X[self.own]
 
 
 @dataclass(frozen=True)
@@ -116,41 +129,98 @@ class StartingModel:
         """The probability of the second class: nearer to a half where less is known."""
         return np.asarray(expit(scores / np.sqrt(1.0 + math.pi / 8.0 * variance)), scores.dtype)
 
-    def after(
-        self,
-        X: FloatArray,
-        y: Labels,
-        sizes: Counts,
-        side: Matrix | None = None,
-        *,
-        covariance: bool = False,
-    ) -> Knowledge:
-        """What is known of tasks after their rows, which lie together; tasks may have none.
+    def after(self, block: Block, side: Matrix | None, wanted: Wanted) -> Knowledge:
+        """What is known of tasks after their rows with a label; tasks may have none.
 
         The weights are those that `adapt` gives, and the start without rows.
         """
-        labels = as_numbers(y, self.classes, X.dtype)
+        own = ~(block.by_row(block.missing) | block.unlabelled)
+        sizes = np.add.reduceat(own, block.starts, dtype=np.int64)
+        labels = as_numbers(block.y if own.all() else block.y[own], self.classes, block.X.dtype)
         self.stream.settings.loss.check_labels(labels)
-        if not isinstance(self.stream, PriorStream):
-            return Knowledge(self._adapted(X, labels, sizes), np.empty((0, 0)), None)
-        prior, cuts = self.stream.prior, np.append(0, np.cumsum(sizes))
+        shown = Shown(block, own, labels, sizes, side)
         with quietly():
-            e = evidence_of(X, labels, cuts, prior.columns, prior.loss, side)
-            W, V, _ = posteriors(e, prior.standard, prior.loss, covariance=covariance)
-            weights: FloatArray = prior.columns.weights(W).astype(X.dtype)
-        check_answer(weights, "rows, prior")
-        if not self.stream.settings.fit_intercept:
-            weights = np.column_stack([weights, np.zeros(len(weights), X.dtype)])
-        return Knowledge(weights, V, prior)
+            if not isinstance(self.stream, PriorStream):
+                known = self._adapted(shown, wanted)
+            elif self._prior.loss.is_squared:
+                known = self._at_once(shown, wanted)
+            else:
+                known = self._settled(shown, wanted)
+        check_answer((known.weights, known.scores, known.covariance), "rows, prior")
+        return known
 
-    def _adapted(self, X: FloatArray, labels: FloatArray, sizes: Counts) -> FloatArray:
-        """Weights by a number for reg, of which tasks without rows take the start."""
-        able = np.flatnonzero(sizes)
-        weights: FloatArray = np.tile(self.weights(X.dtype), (sizes.size, 1))
+    def _adapted(self, shown: Shown, wanted: Wanted) -> Knowledge:
+        """By a number for reg, of which tasks without rows take the start."""
+        block, able = shown.block, np.flatnonzero(shown.sizes)
+        weights: FloatArray = np.tile(self.weights(block.X.dtype), (shown.sizes.size, 1))
         if able.size:
-            offsets = np.append(0, np.cumsum(sizes[able]))
-            weights[able] = self.stream.adapted(X, labels, offsets)
-        return weights
+            offsets = np.append(0, np.cumsum(shown.sizes[able]))
+            weights[able] = self.stream.adapted(shown.inputs, shown.labels, offsets)
+        none = np.empty(0)
+        return Knowledge(weights, shown.sizes, _scores(block, weights, wanted), none, none)
+
+    def _settled(self, shown: Shown, wanted: Wanted) -> Knowledge:
+        """By a prior of any loss: predictions from the weights and what is not known of them."""
+        block, unsure = shown.block, wanted.variance
+        W, V = self._posteriors(shown, covariance=wanted.covariance or unsure)
+        weights, none = self._in_users_units(W, block.X.dtype), np.empty(0)
+        variance = none
+        if unsure:
+            variance = quadratic_forms(self._prior.columns.rows(block.X), V, block.runs)
+        covariance = self._covariance(V, block.X.dtype) if wanted.covariance else none
+        scores = _scores(block, weights, wanted)
+        return Knowledge(weights, shown.sizes, scores, variance, covariance)
+
+    def _at_once(self, shown: Shown, wanted: Wanted) -> Knowledge:
+        """By a prior of the squared loss: all from one kernel, but for covariances."""
+        (block, own, labels, sizes, side), columns = shown, self._prior.columns
+        y = np.zeros(len(own))
+        y[own] = columns.labels(labels)
+        some = Some.where(own, sizes), Some.where(~own, block.sizes - sizes)
+        rows = Rows(read_only(block.X), y, *some, with_one(side, len(sizes)))
+        found = answer(rows, self._units, predict=wanted.predictions)
+        covariance: FloatArray = np.empty(0)
+        if wanted.covariance:
+            covariance = self._covariance(
+                self._posteriors(shown, covariance=True)[1], block.X.dtype
+            )
+        return Knowledge(
+            self._in_users_units(found.W, block.X.dtype),
+            sizes,
+            (found.mean + columns.level).astype(block.X.dtype, copy=False),
+            found.variance,
+            covariance,
+        )
+
+    @cached_property
+    def _units(self) -> Units:
+        return Units.of(self._prior.columns, self._prior.standard)
+
+    def _posteriors(self, shown: Shown, *, covariance: bool) -> tuple[Matrix, Matrix]:
+        """Weights in standard units, and packed covariances."""
+        prior, cuts = self._prior, np.append(0, np.cumsum(shown.sizes))
+        e = evidence_of(shown.inputs, shown.labels, cuts, prior.columns, prior.loss, shown.side)
+        W, V, _ = posteriors(e, prior.standard, prior.loss, covariance=covariance)
+        return W, V
+
+    def _in_users_units(self, W: Matrix, dtype: DTypeLike) -> FloatArray:
+        """Weights of a prior, with an intercept of 0 if it has none."""
+        weights: FloatArray = self._prior.columns.weights(W).astype(dtype, copy=False)
+        if self._prior.columns.intercept:
+            return weights
+        return np.column_stack([weights, np.zeros(len(weights), dtype)])
+
+    def _covariance(self, V: Matrix, dtype: DTypeLike) -> FloatArray:
+        found = packed(self._prior.columns.covariance(unpacked(V)))
+        return found.astype(dtype, copy=False)
+
+
+def _scores(block: Block, weights: FloatArray, wanted: Wanted) -> FloatArray:
+    """A prediction for every row, by the weights of its task."""
+    scores = np.empty(len(block.X) if wanted.predictions else 0, block.X.dtype)
+    if wanted.predictions:
+        predictions(read_only(block.X), block.runs, read_only(weights), weights[0], scores)
+    return scores
 
 
 def start_only(model: MetaModel) -> StartingModel:

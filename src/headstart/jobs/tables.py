@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray
-from headstart.estimators.start import Knowledge, StartingModel
+from headstart.estimators.start import Knowledge, StartingModel, Wanted
 from headstart.parquet import Block, ParquetError, ParquetRows, wrong_name
 from headstart.parquet.columns import Array, is_numeric, to_float64
 
@@ -80,18 +80,14 @@ def block_tables(
     start: StartingModel, asked: Asked, rows: ParquetRows, block: Block, table: pa.Table
 ) -> dict[str, pa.Table]:
     """Weights of the tasks of a block, and predictions of its rows, as they are asked for."""
-    own = ~(block.by_row(block.missing) | block.unlabelled)
-    sizes = np.add.reduceat(own, block.starts, dtype=np.int64)
-    X, y = (block.X, block.y) if own.all() else (block.X[own], block.y[own])
-    side = _side(rows, start, block, table)
-    known = start.after(X, y, sizes, side, covariance=asked.covariance or asked.unsure)
+    wanted = Wanted(asked.predictions, asked.unsure, asked.covariance and asked.weights)
+    known = start.after(block, _side(rows, start, block, table), wanted)
     found = {}
     if asked.weights:
-        named = ~block.missing
-        found["weights"] = _weights_table(rows, asked, block.ids, sizes, known, named)
+        found["weights"] = _weights_table(rows, asked, block, known)
     if asked.predictions:
         names = list(dict.fromkeys([rows.group, *asked.keep]))
-        found["predictions"] = _predictions(start, asked, block, known, table.select(names))
+        found["predictions"] = _predictions(start, asked, known, table.select(names))
     return found
 
 
@@ -116,41 +112,35 @@ def _side(
     return np.column_stack(columns)
 
 
-def _weights_table(
-    rows: ParquetRows,
-    asked: Asked,
-    ids: Array,
-    sizes: NDArray[np.int64],
-    known: Knowledge,
-    named: NDArray[np.bool_],
-) -> pa.Table:
-    """Weights by id; fields are marked non-nullable: faster to write."""
-    W = known.weights
-    if not named.all():
-        ids, sizes, W = ids.filter(pa.array(named)), sizes[named], W[named]
+def _weights_table(rows: ParquetRows, asked: Asked, block: Block, known: Knowledge) -> pa.Table:
+    """Weights by id."""
+    ids, W, sizes, V = block.ids, known.weights, known.sizes, known.covariance
+    if block.missing.any():
+        named = ~block.missing
+        ids, W, sizes = ids.filter(pa.array(named)), W[named], sizes[named]
+        V = V[named] if asked.covariance else V
     columns = [ids, *map(pa.array, np.ascontiguousarray(W.T)), pa.array(sizes)]
     names = [rows.group, *(rows.features or ()), *EXTRA]
     if asked.covariance:
-        V = known.covariance(named)
         flat = pa.array(np.ascontiguousarray(V).reshape(-1))
         columns.append(pa.FixedSizeListArray.from_arrays(flat, V.shape[1]))
         names.append(COVARIANCE)
-    fields = [
-        pa.field(name, column.type, nullable=False)
-        for name, column in zip(names, columns, strict=True)
-    ]
+    fields = [_there(name, column) for name, column in zip(names, columns, strict=True)]
     return pa.table(columns, schema=pa.schema(fields))
 
 
+def _there(name: str, column: Array) -> Array:
+    """The field of a column without nulls, and marked so: it is quicker to write."""
+    return pa.field(name, column.type, nullable=False)
+
+
 def _predictions(
-    start: StartingModel, asked: Asked, block: Block, known: Knowledge, beside: pa.Table
+    start: StartingModel, asked: Asked, known: Knowledge, beside: pa.Table
 ) -> pa.Table:
     """Predictions of rows, and how sure they are."""
-    task = block.by_row(np.arange(len(block.starts)))
-    scores = known.predict(block.X, task)
+    scores, variance = known.scores, known.variance
     found: dict[str, FloatArray | NDArray[np.generic]] = {PREDICTION: start.labels(scores)}
     if asked.unsure:
-        variance = known.variance(block.X, task)
         if start.classes is not None:
             share = start.probability(scores, variance)
             for label, value in zip(start.classes.tolist(), (1.0 - share, share), strict=True):
@@ -161,7 +151,8 @@ def _predictions(
             if asked.interval is not None:
                 found[LOW], found[HIGH] = start.interval(scores, std, asked.interval).T
     for name, values in found.items():
-        beside = beside.append_column(name, pa.array(np.ascontiguousarray(values)))
+        column = pa.array(np.ascontiguousarray(values))
+        beside = beside.append_column(_there(name, column), column)
     return beside
 
 

@@ -52,9 +52,14 @@ class Block(NamedTuple):
         return np.diff(self.starts, append=len(self.y))
 
     @property
+    def runs(self) -> Positions:
+        """The number of each row's run."""
+        return self.by_row(np.arange(len(self.starts)))
+
+    @property
     def row_ids(self) -> Array:
         """The id of each row, as Arrow has it."""
-        return self.ids.take(pa.array(self.by_row(np.arange(len(self.starts)))))
+        return self.ids.take(pa.array(self.runs))
 
     def by_row(self, by_run: NDArray[Any]) -> NDArray[Any]:
         """A value for each run as one for each row."""
