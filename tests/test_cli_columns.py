@@ -238,3 +238,13 @@ def test_diagnose_takes_a_base(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def _page_without_base(words: tuple[object, ...], page: Path) -> str:
     assert run(*words, "--shots", "3", "--out", page).exit_code == 0
     return page.read_text()
+
+
+def test_an_option_that_is_given_often_adds_up(data: Path) -> None:
+    """The last one alone would count, and the others be forgotten without a word."""
+    once = fitted(data, "minutes", "--features", "km,vehicle,age", "--categorical", "vehicle,age")
+    names = regressor(once).feature_names_in_.tolist()
+    options = ("--features", "km,vehicle", "--features", "age", "--categorical", "vehicle")
+    often = fitted(data, "minutes", *options, "--categorical", "age", "--force")
+    assert regressor(often).feature_names_in_.tolist() == names
+    assert {name.partition("=")[0] for name in names} == {"km", "vehicle", "age"}

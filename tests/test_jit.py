@@ -130,7 +130,7 @@ def test_editing_a_help_text_compiles_nothing(copy: Path) -> None:
 
 
 def test_the_cache_is_named_after_all_folders_that_hold_kernels() -> None:
-    decorators = ("@kernel", "@inlined", "@within", "@intrinsic", "uncached(")
+    decorators = ("@kernel", "@part", "@inlined", "@within", "@intrinsic", "uncached(")
     holding = {
         source.relative_to(jit.PACKAGE).parts[0]
         for source in jit.PACKAGE.rglob("*.py")

@@ -25,6 +25,7 @@ from headstart import (
     biased_erm,
     get_loss,
 )
+from headstart._core.jit import uncached
 from headstart.inner.posterior import dense
 from headstart.inner.posterior.evidence import packed, unpacked
 
@@ -260,6 +261,12 @@ def test_probabilities_are_those_of_the_integral() -> None:
         assert found == pytest.approx(exact, abs=0.01)
 
 
+@uncached
+def swept(M: Any, k: int, live: int, log_det: Any, product: Any, column: Any) -> None:
+    """The compiled form of what only kernels call."""
+    dense.sweep(M, k, live, log_det, product, column)
+
+
 @given(SEEDS, st.integers(1, 12), st.integers(1, 40))
 def test_inverses_side_by_side(seed: int, k: int, live: int) -> None:
     rng = np.random.default_rng(seed)
@@ -269,9 +276,9 @@ def test_inverses_side_by_side(seed: int, k: int, live: int) -> None:
     M = np.full((k * (k + 1) // 2, dense.LANES), np.nan)
     M[:, :live] = packed(full[:live]).T
     log_det, product = np.zeros(dense.LANES), np.empty(dense.LANES)
-    dense.invert(M, k, live, log_det, product)
+    swept(M, k, live, log_det, product, np.empty((k + 2, dense.LANES)))
     np.testing.assert_allclose(
-        unpacked(M[:, :live].T.copy()), np.linalg.inv(full[:live]), atol=1e-8
+        unpacked(-M[:, :live].T.copy()), np.linalg.inv(full[:live]), atol=1e-8
     )
     np.testing.assert_allclose(log_det[:live], np.linalg.slogdet(full[:live])[1], rtol=1e-9)
 

@@ -80,26 +80,39 @@ LANES = {"reassoc", "contract"}
 SETTINGS: Any = {"nogil": True, "fastmath": LANES, "error_model": "numpy"}
 
 
-def kernel(function: Callable[P, R], *, inline: bool = False) -> Callable[P, R]:
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` without the interpreter lock and keep its machine code on disk."""
     settings = vars(numba.config)
     before = settings["CACHE_DIR"]
     settings["CACHE_DIR"] = "" if CACHE_FOLDER is None else str(CACHE_FOLDER)
     try:
-        compiled: Callable[P, R] = numba.njit(
-            function, cache=CACHE_FOLDER is not None, forceinline=inline, **SETTINGS
-        )
+        compiled: Callable[P, R] = numba.njit(function, cache=CACHE_FOLDER is not None, **SETTINGS)
     finally:
         settings["CACHE_DIR"] = before
     return compiled
 
 
+def part(function: Callable[P, R], *, inline: bool = False) -> Callable[P, R]:
+    """A function that only kernels call: for Python it stays as it is written.
+
+    A kernel can be called from Python too. To take its arguments over is compiled with it, and
+    where they are many arrays, that takes as long as all it does with them.
+    """
+
+    def choose(*_: Any) -> Callable[P, R]:
+        return function
+
+    options: Any = {**SETTINGS, "no_cfunc_wrapper": True, "forceinline": inline}
+    numba.extending.overload(function, jit_options=options, strict=False)(choose)
+    return function
+
+
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A kernel that becomes part of its callers.
+    """A part whose machine code becomes part of its callers'.
 
     For those that take many arrays: handing one over costs as much as a short loop.
     """
-    return kernel(function, inline=True)
+    return part(function, inline=True)
 
 
 def within(function: Callable[P, R]) -> Callable[P, R]:

@@ -22,7 +22,7 @@ ModelOut = Annotated[str, typer.Option(help="The folder to write the model to.",
 Group = Annotated[str, typer.Option(help="The column that says whose row it is.")]
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 Features = Annotated[
-    str | None, typer.Option(help="Columns to predict from, with commas; all others if none.")
+    list[str] | None, typer.Option(help="Columns to predict from, with commas; all others if none.")
 ]
 Classify = Annotated[
     bool | None,
@@ -33,11 +33,11 @@ Classify = Annotated[
     ),
 ]
 Categorical = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(help="Columns of text, with commas: a column of zeros and ones for each value."),
 ]
 Side = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(help="Columns that describe the entity, with commas; it starts from them."),
 ]
 Base = Annotated[
@@ -59,11 +59,11 @@ Scheduler = Annotated[
 ]
 
 
-def split_names(text: str | None) -> list[str] | None:
-    """The names in a text with commas; None without a text."""
-    if text is None:
+def split_names(texts: list[str] | None) -> list[str] | None:
+    """The names in texts with commas, an option being given once or often; None if it is not."""
+    if not texts:
         return None
-    names = [name for name in text.split(",") if name]
+    names = [name for text in texts for name in text.split(",") if name]
     if not names:
-        raise ValueError(f"expected names with commas between them, found {text!r}")
+        raise ValueError(f"expected names with commas between them, found {','.join(texts)!r}")
     return names

@@ -34,7 +34,7 @@ def predict(
         typer.Option(help="For a dataset: every task is adapted to its rows that have it."),
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(help="For a dataset: columns to write too, with commas.")
+        list[str] | None, typer.Option(help="For a dataset: columns to write too, with commas.")
     ] = None,
     interval: Annotated[
         float | None,

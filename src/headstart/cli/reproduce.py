@@ -79,7 +79,7 @@ def reproduce(
 
 def _chosen(what: str, texts: list[str] | None, known: list[str], usual: list[str]) -> list[str]:
     """The names that the user asked for, in the order in which they are known; else the usual."""
-    names = [name for text in texts or [] for name in split_names(text) or []] or usual
+    names = split_names(texts) or usual
     for name in names:
         if name not in known:
             stop(f"{what}: expected any of {', '.join(known)}, found {name}", WRONG)

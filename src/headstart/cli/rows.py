@@ -25,13 +25,13 @@ from headstart.cli.tables import (
 
 
 class Columns(NamedTuple):
-    """The columns a user has named, lists with commas."""
+    """The columns a user has named, in texts with commas."""
 
     group: str
     target: str
-    features: str | None = None
-    side: str | None = None
-    categorical: str | None = None
+    features: list[str] | None = None
+    side: list[str] | None = None
+    categorical: list[str] | None = None
 
 
 def read_rows(data: AnyPath, columns: Columns) -> LabelledRows:

@@ -2,7 +2,7 @@
 
 Matrices of a task are small, and loops over their rows are too short for vector instructions.
 So the innermost loop is over tasks: entry (i, j) of all their matrices lies together, and
-factors, inverses and products of 32 matrices are found as one would be.
+inverses and products of 32 matrices are found as one would be.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import kernel
+from headstart._core.jit import kernel, part, within
 from headstart.inner.posterior.evidence import Evidence, add_row
 from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
 from headstart.inner.start import Start, start_weight
@@ -25,12 +25,12 @@ Counts = NDArray[np.int64]
 LANES = 32
 
 
-@kernel
+@within
 def _place(i: int) -> int:
     return i * (i + 1) // 2
 
 
-@kernel
+@part
 def add_rows(
     e: Evidence, form: Form, moments: Moments | None, t: int, own: Matrix, c: Vector
 ) -> float:
@@ -49,52 +49,40 @@ def add_rows(
     return q
 
 
-@kernel
-def invert(M: Matrix, k: int, live: int, log_det: Vector, product: Vector) -> None:
-    """Replace matrices, a column of M each, by their inverses, and add their log-determinants.
+@part
+def sweep(M: Matrix, k: int, live: int, log_det: Vector, product: Vector, column: Matrix) -> None:
+    """Replace matrices, a column of M each, by minus their inverses, and add log-determinants.
 
+    A pivot after the other is swept: with column c and pivot d of the matrix as it is by then,
+    ``M -= c c^T / d``, where row and column of the pivot count as 0, and the pivot in c as -1.
+    Entries of the diagonal then only ever grow: no rounding makes a variance negative.
     A logarithm takes as long as a whole row: pivots are multiplied, eight at a time.
     """
     product[:] = 1.0
-    for i in range(k):  # Cholesky's factor, with the inverses of its diagonal
-        row = _place(i)
-        for j in range(i + 1):
-            other = _place(j)
-            for m in range(j):
-                for l in range(live):
-                    M[row + j, l] -= M[row + m, l] * M[other + m, l]
-            if j < i:
-                for l in range(live):
-                    M[row + j, l] *= M[other + j, l]
+    for p in range(k):
+        for j in range(k):
+            entry = _place(p) + j if j <= p else _place(j) + p
+            for l in range(live):
+                column[j, l] = M[entry, l]
+                M[entry, l] = 0.0
         for l in range(live):
-            product[l] *= M[row + i, l]
-            M[row + i, l] = 1.0 / math.sqrt(M[row + i, l])
-        if i % 8 == 7 or i == k - 1:
+            product[l] *= column[p, l]
+            column[k, l] = 1.0 / column[p, l]
+            column[p, l] = -1.0
+        for i in range(k):
+            row = _place(i)
+            for l in range(live):
+                column[k + 1, l] = column[i, l] * column[k, l]
+            for j in range(i + 1):
+                for l in range(live):
+                    M[row + j, l] -= column[k + 1, l] * column[j, l]
+        if p % 8 == 7 or p == k - 1:
             for l in range(live):
                 log_det[l] += math.log(product[l])
                 product[l] = 1.0
-    for j in range(k):  # the factor's inverse
-        for i in range(j + 1, k):
-            row, head = _place(i), _place(j)
-            for l in range(live):
-                M[row + j, l] *= M[head + j, l]
-            for m in range(j + 1, i):
-                for l in range(live):
-                    M[row + j, l] += M[row + m, l] * M[_place(m) + j, l]
-            for l in range(live):
-                M[row + j, l] *= -M[row + i, l]
-    for i in range(k):  # and its product with its transpose
-        row = _place(i)
-        for j in range(i + 1):
-            for l in range(live):
-                M[row + j, l] *= M[row + i, l]
-            for m in range(i + 1, k):
-                below = _place(m)
-                for l in range(live):
-                    M[row + j, l] += M[below + i, l] * M[below + j, l]
 
 
-@kernel
+@part
 def times(M: Matrix, x: Matrix, live: int, out: Matrix) -> None:
     """``out -= M x`` for every lane, M being packed and symmetric."""
     for i in range(len(x)):
@@ -107,7 +95,7 @@ def times(M: Matrix, x: Matrix, live: int, out: Matrix) -> None:
             out[i, l] -= M[row + i, l] * x[i, l]
 
 
-@kernel
+@part
 def update_moments(e: Evidence, t: int, V: Matrix, w: Vector, moments: Moments) -> None:
     """Mean and variance of the predictions for task t's rows, from its posterior."""
     change = 0.0
@@ -142,37 +130,37 @@ def dense_pass(
     """
     k = len(start.effects)
     size = k * (k + 1) // 2
-    own, c = np.empty((1, size)), np.empty(k)
-    M, h, u, delta = (
-        np.empty((size, LANES)),
-        np.empty((k, LANES)),
-        np.empty((k, LANES)),
-        np.empty((k, LANES)),
-    )
+    own, c, precision = np.empty((1, size)), np.empty(k), np.empty(size)
+    M, column = np.empty((size, LANES)), np.empty((k + 2, LANES))
+    h, u, delta = np.empty((k, LANES)), np.empty((k, LANES)), np.empty((k, LANES))
     r0, log_det, product = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     full, b = sums.V.shape[1] == size, start.noise
+    for j in range(k):
+        for m in range(j + 1):
+            precision[_place(j) + m] = 0.0
+        precision[_place(j) + j] = 1.0 / start.variances[j]
+    if len(start.precision) > 0:
+        precision = start.precision
     for first in range(0, len(tasks), LANES):
         live = min(LANES, len(tasks) - first)
         for l in range(live):
             t = tasks[first + l]
-            slot, q = e.slot[t], 0.0
+            slot, r0[l] = e.slot[t], 0.0
             if slot >= 0:
-                q = e.q[slot]
-                for m in range(size):
-                    M[m, l] = e.A[slot, m]
-                for j in range(k):
-                    u[j, l] = e.c[slot, j]
-            if slot < 0 or e.offsets[t + 1] > e.offsets[t]:
-                q += add_rows(e, form, moments, t, own, c)
-                for m in range(size):
-                    M[m, l] = own[0, m] + (M[m, l] if slot >= 0 else 0.0)
-                for j in range(k):
-                    u[j, l] = c[j] + (u[j, l] if slot >= 0 else 0.0)
-            r0[l] = q
+                r0[l] = e.q[slot]
+            for m in range(size):
+                M[m, l] = e.A[slot, m] if slot >= 0 else 0.0
             for j in range(k):
-                mean = start_weight(start.effects, e.side, t, j)
-                h[j, l] = mean
-                r0[l] -= mean * u[j, l]
+                u[j, l] = e.c[slot, j] if slot >= 0 else 0.0
+            if e.offsets[t + 1] > e.offsets[t]:
+                r0[l] += add_rows(e, form, moments, t, own, c)
+                for m in range(size):
+                    M[m, l] += own[0, m]
+                for j in range(k):
+                    u[j, l] += c[j]
+            for j in range(k):
+                h[j, l] = start_weight(start.effects, e.side, t, j)
+                r0[l] -= h[j, l] * u[j, l]
         times(M, h, live, u)
         for j in range(k):
             for l in range(live):
@@ -181,19 +169,11 @@ def dense_pass(
                 delta[j, l] = 0.0
         for m in range(size):
             for l in range(live):
-                M[m, l] /= b
-                if len(start.precision) > 0:
-                    M[m, l] += start.precision[m]
-        for j in range(k if len(start.precision) == 0 else 0):
-            for l in range(live):
-                M[_place(j) + j, l] += 1.0 / start.variances[j]
+                M[m, l] = M[m, l] / b + precision[m]
         log_det[:] = start.log_det
-        invert(M, k, live, log_det, product)
+        sweep(M, k, live, log_det, product, column)
         times(M, u, live, delta)
-        for j in range(k):
-            for l in range(live):
-                delta[j, l] = -delta[j, l]
-        _collect(e, tasks[first : first + live], M, u, delta, r0, log_det, full, sums, chunk)
+        _collect(e.side, tasks[first : first + live], M, u, delta, r0, log_det, full, sums, chunk)
         for l in range(live):
             t = tasks[first + l]
             if len(out.W) > 0:
@@ -201,18 +181,18 @@ def dense_pass(
                     out.W[t, j] = h[j, l] + delta[j, l]
             if len(out.V) > 0:
                 for m in range(size):
-                    out.V[t, m] = M[m, l]
+                    out.V[t, m] = -M[m, l]
             if moments is not None and e.offsets[t + 1] > e.offsets[t]:
                 for m in range(size):
-                    own[0, m] = M[m, l]
+                    own[0, m] = -M[m, l]
                 for j in range(k):
                     c[j] = h[j, l] + delta[j, l]
                 update_moments(e, t, own, c, moments)
 
 
-@kernel
+@part
 def _collect(
-    e: Evidence,
+    side: Matrix,
     tasks: Counts,
     M: Matrix,
     u: Matrix,
@@ -227,28 +207,21 @@ def _collect(
     k, live = len(u), len(tasks)
     for j in range(k):
         row = _place(j)
-        for m in range(j + 1 if full else 0):
-            v, d = 0.0, 0.0
+        for m in range(0 if full else j, j + 1):
+            v, d, entry = 0.0, 0.0, row + m if full else j
             for l in range(live):
-                v += M[row + m, l]
+                v -= M[row + m, l]
                 d += delta[j, l] * delta[m, l]
-            sums.V[chunk, row + m] += v
-            sums.D[chunk, row + m] += d
-        if not full:
-            v, d = 0.0, 0.0
-            for l in range(live):
-                v += M[row + j, l]
-                d += delta[j, l] * delta[j, l]
-            sums.V[chunk, j] += v
-            sums.D[chunk, j] += d
+            sums.V[chunk, entry] += v
+            sums.D[chunk, entry] += d
         fit = 0.0
         for l in range(live):
             fit += u[j, l] * delta[j, l]
         sums.totals[chunk, 1] += fit
-        for s in range(e.side.shape[1]):
+        for s in range(side.shape[1]):
             total = 0.0
             for l in range(live):
-                total += delta[j, l] * e.side[tasks[l], s]
+                total += delta[j, l] * side[tasks[l], s]
             sums.F[chunk, j, s] += total
     for l in range(live):
         sums.totals[chunk, 0] += r0[l]

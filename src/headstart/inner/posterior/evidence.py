@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import ROWS_AT_ONCE, Vector
-from headstart._core.jit import kernel
+from headstart._core.jit import kernel, part
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -156,7 +156,7 @@ def unpacked(lower: Matrix) -> Matrix:
     return full
 
 
-@kernel
+@part
 def add_row(omega: float, X: Matrix, i: int, A: Matrix, t: int) -> None:
     """``A[t] += omega x_i x_i^T``, packed."""
     place = 0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import kernel
+from headstart._core.jit import kernel, part
 from headstart.losses import Form
 from headstart.losses.many import quadratic_at
 from headstart.losses.scalar import SQUARED
@@ -28,7 +28,7 @@ Matrix = NDArray[np.float64]
 AGAIN = 50  # steps of the fixed point at most
 
 
-@kernel
+@part
 def row_moments(
     form: Form, f: float, v: float, y: float, share: float
 ) -> tuple[float, float, float]:

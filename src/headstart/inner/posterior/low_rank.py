@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import kernel
+from headstart._core.jit import kernel, part
 from headstart.inner.posterior.evidence import Evidence, lower_triangle
 from headstart.inner.posterior.state import Moments, Out, Sums, move, row_form
 from headstart.inner.start import Start, start_weight
@@ -30,7 +30,7 @@ Counts = NDArray[np.int64]
 AT_ONCE = 64  # tasks whose products are taken together
 
 
-@kernel
+@part
 def factor(K: Matrix, n: int) -> float:
     """Cholesky's factor of the lower triangle in place; the log-determinant."""
     log_det = 0.0
@@ -44,7 +44,7 @@ def factor(K: Matrix, n: int) -> float:
     return log_det
 
 
-@kernel
+@part
 def variance_left(K: Matrix, n: int, i: int, d: float, z: Vector) -> float:
     """``d - d^2 (K^-1)_ii``: the variance left of prediction i, whose noise is d."""
     total = 0.0
@@ -196,7 +196,7 @@ def _solve(
         base += n
 
 
-@kernel
+@part
 def _fill(start: Start, n: int, B: Matrix, base: int, out: Out, t: int) -> None:
     """The packed covariance of task t."""
     place = 0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import kernel
+from headstart._core.jit import kernel, part
 from headstart.inner.posterior.low_rank import factor, variance_left
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.inner.posterior.state import Moments, Out, Sums, move, quadratic_row
@@ -57,7 +57,7 @@ def side_by_side(start: Start) -> Start:
     return start._replace(variances=table[:, 0], effects=table[:, 1:])
 
 
-@kernel
+@part
 def _invert(L: Matrix, n: int, half: Matrix, inverse: Matrix) -> None:
     """The inverse of L, and that of ``L L^T``; both below and on their diagonals.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import inlined, kernel
+from headstart._core.jit import inlined, part
 from headstart.inner.posterior.evidence import Evidence
 from headstart.losses import Form
 from headstart.losses.many import quadratic_at
@@ -39,7 +39,7 @@ class Moments(NamedTuple):
         return Moments(self.mean.copy(), self.variance.copy(), self.change.copy(), self.pace)
 
 
-@kernel
+@part
 def move(moments: Moments, i: int, mean: float, variance: float) -> float:
     """Bring row i's moments nearer to those of the posterior; gives how far they were."""
     away = abs(mean - moments.mean[i]) / math.sqrt(variance + 1e-300)
