@@ -248,3 +248,25 @@ def test_an_option_that_is_given_often_adds_up(data: Path) -> None:
     often = fitted(data, "minutes", *options, "--categorical", "age", "--force")
     assert regressor(often).feature_names_in_.tolist() == names
     assert {name.partition("=")[0] for name in names} == {"km", "vehicle", "age"}
+
+
+def test_fit_goes_on_from_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "trips"
+    folder.mkdir()
+    TRIPS[["who", "km", "age", "minutes"]].to_parquet(folder / "a.parquet")
+    asked = ("fit", folder, "--group", "who", "--target", "minutes", "--out", tmp_path / "model")
+    assert run(*asked).exit_code == 0
+    before = regressor(tmp_path / "model").prior_
+    done = run(*asked, "--force", "--initial", tmp_path / "model")
+    assert done.exit_code == 0, done.output
+    now = regressor(tmp_path / "model").prior_
+    assert now.n_iter < before.n_iter
+    np.testing.assert_allclose(now.bias, before.bias, rtol=1e-2)
+    other = run(*asked, "--force", "--features", "km", "--initial", tmp_path / "model")
+    assert other.exit_code == 2
+    assert "--initial: expected a model of the columns ['km'], found" in " ".join(
+        other.output.split()
+    )
+    table = run("fit", folder / "a.parquet", *asked[2:], "--force", "--initial", tmp_path / "model")
+    assert table.exit_code == 2
+    assert "--initial: needs a folder, --batch-rows or --scheduler" in table.output

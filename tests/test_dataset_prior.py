@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,17 @@ import headstart.meta.prior.dataset
 import headstart.meta.prior.sample
 import headstart.parquet.shuffle
 from headstart import MetaClassifier, MetaRegressor, Prior, TaskSet, get_loss, learn_prior
+from headstart.inner.posterior import packed
 from headstart.jobs import adapt_all
 from headstart.meta.prior.dataset import Reading, draw_sample
 from headstart.meta.prior.from_dataset import dataset_prior
+from headstart.meta.prior.gathered import NEAR, Gathered
 from headstart.meta.prior.goal import Goal
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import ParquetError, ParquetRows, plan_rows, shuffled
+from headstart.parquet.draw import Draw, in_order
 from headstart.parquet.engine import BLOCKS, LocalEngine, Parts, in_blocks, in_pairs
+from headstart.tasks.columns import Columns
 from headstart.tasks.ids import hash_ids
 from headstart.training import fit
 
@@ -107,6 +112,78 @@ def test_all_of_many_tasks_begin_with_few(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.n_iter == memory.n_iter
     monkeypatch.setattr(headstart.meta.prior.dataset, "FEW_BYTES", 0)
     assert_equal(learn_prior(data, **asked), memory, 1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sums_of_columns(intercept: bool, dtype: type[np.floating[Any]]) -> None:
+    rng = np.random.default_rng(0)
+    d, sizes = 6, np.array([1, 300, 2, 8, NEAR, 5, NEAR + 1, 3])
+    edges = np.append(0, np.cumsum(sizes))
+    columns: list[Any] = [rng.normal(size=edges[-1]).astype(dtype) for _ in range(d)]
+    columns[2] = rng.integers(-9, 9, edges[-1])  # as Arrow has it
+    y = rng.normal(size=edges[-1]).astype(dtype)
+    centre, level = (rng.normal(size=d), 2.0) if intercept else (np.zeros(d), 0.0)
+    view = Columns(centre, np.ones(d), level, intercept)
+    found, done = Gathered(view), 0
+    for tasks in (slice(0, 4), slice(4, 8)):  # blocks of tasks, each cut within a task
+        lines, first, end = found.open(sizes[tasks]), edges[tasks.start], edges[tasks.stop]
+        cut = first + 250
+        for begin, last in ((first, cut), (cut, end)):
+            offsets = np.clip(edges[tasks.start : tasks.stop + 1], begin, last) - begin
+            part = [column[begin:last] for column in columns]
+            assert found.add(part, y[begin:last], offsets, lines)
+        done = end
+    assert done == edges[-1]
+    e = found.evidence(np.ones((8, 1)))
+    X, labels = view.rows(np.stack(columns, axis=1).astype(dtype)), view.labels(y)
+    np.testing.assert_array_equal(e.slot >= 0, sizes >= view.width / 2)
+    for t, (first, last) in enumerate(pairwise(edges)):
+        Z, r, line = X[first:last], labels[first:last], e.slot[t]
+        if line < 0:
+            rows = slice(e.offsets[t], e.offsets[t + 1])
+            np.testing.assert_array_equal(e.X[rows], Z)
+            np.testing.assert_array_equal(e.y[rows], r)
+            continue
+        np.testing.assert_allclose(e.A[line], packed(Z.T @ Z), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(e.c[line], Z.T @ r, rtol=1e-12, atol=1e-12)
+        assert e.q[line] == pytest.approx(r @ r)
+        assert e.n[line] == sizes[t]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e160])
+@pytest.mark.parametrize("row", [0, 9])  # of a task of one row, and of ten
+def test_numbers_that_cannot_be_summed(wrong: float, row: int, tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(21, 5)), columns=[*NAMES, "d", "y"])
+    frame["id"] = [0, *([1] * 10), *([2] * 10)]
+    data = ParquetRows(write(frame, tmp_path), "id", "y", [*NAMES, "d"])
+    learn_prior(data, max_tasks=None)
+    frame.loc[row, "c"] = wrong
+    data = ParquetRows(write(frame, tmp_path), "id", "y", [*NAMES, "d"])
+    with pytest.raises(ParquetError, match=rf"a row of 'id' {int(row > 0)}: column 'c': "):
+        learn_prior(data, max_tasks=None)
+
+
+def test_rows_that_changed_since_they_were_counted(tmp_path: Path) -> None:
+    data = ParquetRows(write(table(20), tmp_path), "id", "y")
+    (part,) = Draw(data).read(plan_rows(data)[0], 0)
+    for count in (len(part.y) - 1, len(part.y) + 1):
+        with pytest.raises(ParquetError, match=f"expected {count} rows .* files change meanwhile"):
+            in_order([part], count, data, 0)
+    assert len(in_order([part, part], 2 * len(part.y), data, 0).y) == 2 * len(part.y)
+
+
+@pytest.mark.parametrize("all_tasks", [True, False])
+def test_the_prior_of_a_dataset_goes_on_from_another(all_tasks: bool, tmp_path: Path) -> None:
+    frame, most = table(330), None if all_tasks else 1000
+    data = ParquetRows(write(frame, tmp_path / "new"), "id", "y")
+    old = ParquetRows(write(frame[frame["id"] < 300], tmp_path / "old"), "id", "y")
+    before, fresh = (fit(MetaRegressor(), rows, max_tasks=most).prior_ for rows in (old, data))
+    again = fit(MetaRegressor(), data, max_tasks=most, initial=before).prior_
+    assert again.n_iter < fresh.n_iter
+    assert_equal(again, fresh, 0.01)
+    with pytest.raises(ValueError, match=r"initial: .* metric 'diagonal', 3 columns"):
+        fit(MetaRegressor(metric="diagonal"), data, initial=before)
 
 
 def test_the_sample_has_the_smallest_hashes(tmp_path: Path) -> None:

@@ -543,6 +543,29 @@ def test_partitions_of_scattered_rows_are_refused(tmp_path: Path) -> None:
         plan_partitions(rows)
 
 
+@pytest.mark.parametrize("columns", [True, False])
+def test_no_row_group_stays_while_the_next_is_read(
+    columns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ParquetRows(write(table(3000), tmp_path, row_group=6000), "id", "y", batch_rows=4000)
+    held = []
+
+    def watched(*asked: Any) -> Iterator[pa.Table]:
+        for found in read_file(*asked):
+            held.append(pa.total_allocated_bytes())
+            yield found
+            del found
+            held.append(pa.total_allocated_bytes())
+
+    monkeypatch.setattr("headstart.parquet.source.read_file", watched)
+    for block, beside in read_partition(rows, plan_partitions(rows)[0], columns=columns):
+        assert beside.column_names == (["id", "y", *NAMES] if columns else ["id", "y"])
+        assert block.X.shape[1] == (0 if columns else 3)
+        del block, beside
+    assert held[1] - held[0] < -6000 * 8 * 3  # of five columns; ids and labels may stay
+    assert len(held) == 2 * len(rows.row_groups)
+
+
 def test_columns_become_rows() -> None:
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):

@@ -28,7 +28,9 @@ from headstart.meta.prior.accelerate import climb
 from headstart.meta.prior.em import Learning
 from headstart.meta.prior.shapes import Diagonal, Full
 from headstart.meta.prior.shown import task_evidence
+from headstart.meta.prior.units import start_seen_from
 from headstart.parquet import ParquetRows
+from headstart.tasks.columns import Columns
 from headstart.tasks.ids import hash_ids
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -431,6 +433,66 @@ def test_not_converging_is_said() -> None:
     assert prior.n_iter == 3
 
 
+BEGIN = [*(("squared", metric) for metric in METRICS), ("huber", "full"), ("logistic", "isotropic")]
+
+
+@pytest.mark.parametrize(("loss", "metric"), BEGIN)
+def test_learning_goes_on_from_a_prior(loss: str, metric: str) -> None:
+    tasks = drawn(1, 220, loss=loss)
+    asked: dict[str, Any] = {"loss": loss, "metric": metric, "fit_intercept": True}
+    moved: Any = [(X * [1.0, 20.0, 0.1] + [3.0, 0.0, -50.0], y) for X, y in tasks]
+    before, fresh = learn_prior(moved[:200], **asked), learn_prior(moved, **asked)
+    again = learn_prior(moved, initial=before, **asked)
+    assert again.converged
+    assert again.n_iter < fresh.n_iter
+    settled = learn_prior(moved, tol=1e-10, max_iter=5000, **asked)
+    far = Prior(settled.bias + 1.0, 3.0, 1.0, loss, metric, intercept=True)
+    for begin in (before, far):
+        same(learn_prior(moved, initial=begin, tol=1e-10, max_iter=5000, **asked), settled, 2e-3)
+
+
+def test_many_tasks_go_on_from_a_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headstart.meta.prior.sample.MANY_TASKS", 120)
+    monkeypatch.setattr("headstart.meta.prior.shown.MANY_TASKS", 120)
+    tasks = drawn(2, 600)
+    fresh = learn_prior(tasks)
+    again = learn_prior(tasks, initial=learn_prior(tasks.subset(range(550))))
+    assert again.n_iter < fresh.n_iter
+    same(again, fresh, 0.01)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_prior_in_the_units_of_other_rows(whole: bool) -> None:
+    rng = np.random.default_rng(0)
+    then, now = (
+        Columns(rng.normal(size=2), rng.uniform(0.5, 2.0, 2), rng.normal(), intercept=True)
+        for _ in range(2)
+    )
+    root = rng.normal(size=(3, 3))
+    C = then.covariance(root @ root.T if whole else np.diag([1.0, 2.0, 3.0]))
+    rest: Any = {"side_effects": rng.normal(size=(3, 2)), "intercept": True}
+    one, other = (
+        Prior([1.0, 2.0, 3.0], C, columns=units, **rest).standard for units in (then, now)
+    )
+    if not whole:  # of which the rounding of the users' units leaves a little beside the diagonal
+        one = one._replace(covariance=np.empty((0, 0)))
+    found = start_seen_from(one, then, now)
+    np.testing.assert_allclose(found.effects, other.effects, rtol=1e-12)
+    np.testing.assert_allclose(found.variances, other.variances, rtol=1e-12)
+    if whole:
+        np.testing.assert_allclose(found.covariance, other.covariance, rtol=1e-12)
+
+
+def test_what_is_known_of_tasks_goes_on_too() -> None:
+    rng = np.random.default_rng(0)
+    side, tasks = rng.normal(100.0, 3.0, (300, 1)), drawn(3, 300)
+    pairs = [(X, y + 5.0 * s * X[:, 0]) for (X, y), (s,) in zip(tasks, side, strict=True)]
+    fresh = learn_prior(pairs, side=side, metric="isotropic")
+    again = learn_prior(pairs, side=side, metric="isotropic", initial=fresh)
+    assert again.n_iter <= 3  # two that gain nothing are needed
+    same(again, fresh, 1e-4)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -442,6 +504,14 @@ def test_not_converging_is_said() -> None:
         ({"loss": "hinge"}, "y: the hinge loss takes labels -1 and"),
         ({"side": [[1.0]]}, "side: expected a row of numbers for each of 2 tasks"),
         ({"sample_weight": [1.0]}, "sample_weight: expected one number per row"),
+        (
+            {"initial": Prior([1.0, 2.0], 1.0)},
+            r"initial: .* Squared\(\), metric 'full', 1 columns, no .*, found .* 2 columns",
+        ),
+        ({"initial": Prior([1.0], 1.0, loss="huber")}, r"initial: .* found one of Huber"),
+        ({"initial": Prior([1.0], 1.0, metric="diagonal")}, "initial: .* found .* 'diagonal'"),
+        ({"initial": Prior([1.0, 0.0], 1.0, intercept=True)}, "initial: .* found .* an intercept"),
+        ({"initial": Prior([1.0], 1.0, side_effects=[[1.0]])}, "initial: .* found .* 1 numbers"),
     ],
 )
 def test_errors(change: dict[str, Any], message: str) -> None:

@@ -154,7 +154,7 @@ def whole_tasks(
         cut = int(block.starts[ready])
         if ready:
             yield _part_of(block, 0, ready, cut), table.slice(0, cut)
-        rest = table.slice(cut).take(pa.array(np.arange(n_rows - cut)))  # a slice would hold all
+        rest = table.slice(cut).take(np.arange(n_rows - cut))  # a slice would hold all
         waiting = _part_of(block, ready, len(block.starts), n_rows), rest
         del block, table, rest
     if waiting is not None:

@@ -157,8 +157,8 @@ def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.
         for batch in batches(rows.read(*place, columns, decoding), rows.batch_rows):
             keys = _keys(rows, batch) if begun else None
             begun = keys is not None and keys[0].as_py() == partition.low
-            if begun:
-                mine = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
+            if keys is not None and begun:
+                mine: Array = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
                 batch = batch.filter(pc.fill_null(mine, True))
             yield batch
             del batch, keys  # or else they would stay in memory while the next is made
