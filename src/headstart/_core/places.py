@@ -59,8 +59,8 @@ class Failures:
         if self.count == len(WAITS):
             raise StorageError(
                 errno.EIO,
-                f"the store failed {self.count + 1} times ({reason_of(error)}); what is finished stays "
-                "there, and the same call goes on when the store answers again",
+                f"the store failed {self.count + 1} times ({reason_of(error)}); what is finished "
+                "stays there, and the same call goes on when the store answers again",
                 str(self.place),
             ) from None
         time.sleep(WAITS[self.count])
