@@ -59,7 +59,7 @@ class Stopping(Executor):
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self.count -= 1
+        self.count -= fn.__name__ == "run"  # else it is asked whether tasks lie together
         if self.count < 0:
             future.set_exception(KeyboardInterrupt())
         else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -104,6 +106,28 @@ def s3_server() -> Iterator[S3Server]:
             else:
                 os.environ[name] = value
         server.close()
+
+
+GOOGLE = """
+from threading import Event
+from gcp_storage_emulator.server import create_server
+server = create_server("localhost", 0, in_memory=True, default_bucket="tests")
+server.start()
+print(server._api._httpd.server_port, flush=True)
+Event().wait()
+"""
+
+
+@contextmanager
+def google_store() -> Iterator[Remote]:
+    """A place on an emulator of Google's store: a process, since Arrow holds this one's lock."""
+    with subprocess.Popen([sys.executable, "-c", GOOGLE], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            where = f"endpoint_override=localhost:{int(process.stdout.readline())}&scheme=http"
+            yield remote(f"gs://anonymous@tests/place?{where}&retry_limit_seconds=5")
+        finally:
+            process.kill()
 
 
 def remote(address: str) -> Remote:

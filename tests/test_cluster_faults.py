@@ -27,9 +27,11 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from clusters import STARTING, Outside, dataset, kill_a_worker, once
+from datasets_on_disk import NAMES
 from numpy.typing import NDArray
 from object_stores import S3Server, s3_server, upload
 from pyarrow import parquet
@@ -127,7 +129,7 @@ def known_model() -> MetaRegressor:
     rng = np.random.default_rng(0)
     X, ids = rng.normal(size=(400, 3)), np.repeat(np.arange(100), 4)
     y = 5.0 + X @ [3.0, -2.0, 1.0] + rng.normal(size=100)[ids] + 0.3 * rng.normal(size=400)
-    return MetaRegressor().fit(pa.table({n: X[:, k] for k, n in enumerate("abc")}), y, groups=ids)
+    return MetaRegressor().fit(pd.DataFrame(X, columns=NAMES), y, groups=ids)
 
 
 def shuffle(client: Any, rows: ParquetRows, folder: Place, tell: Tell) -> Arrays:
@@ -240,7 +242,7 @@ def hasty(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def hurry() -> None:
         from headstart._core import places
 
-        places.WAITS = (0.0, 0.01, 0.02)  # type: ignore[assignment]
+        places.WAITS = (0.0, 0.01, 0.02)
 
     monkeypatch.setattr("headstart._core.places.WAITS", (0.0, 0.01, 0.02))
     client.run(hurry)

@@ -14,14 +14,21 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from datasets_on_disk import NAMES, Stopping, table, write
-from object_stores import BUCKET, S3Server, remote, s3_server, upload
+from object_stores import BUCKET, S3Server, google_store, remote, s3_server, upload
 from pyarrow import parquet
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, load_model
 from headstart._core import places
 from headstart._core.files import write_aside
-from headstart._core.places import Remote, StorageError, as_place, children, remove_folder
+from headstart._core.places import (
+    Remote,
+    StorageError,
+    as_place,
+    children,
+    reason_of,
+    remove_folder,
+)
 from headstart.cli import app
 from headstart.jobs import JobIndex, adapt_all, read_index
 from headstart.meta.rounds import SAVE_EVERY
@@ -461,6 +468,50 @@ def test_rounds_on_a_store_that_breaks(server: S3Server, tmp_path: Path) -> None
         again = fit_rounds(model, rows, callback=lambda n, _: rest.append(n), **asked)
     assert 0 < rest[0] - 8 <= 8 * SAVE_EVERY < 200 - 8
     np.testing.assert_array_equal(again.bias_, whole.bias_)
+
+
+def test_google_cloud_storage(tmp_path: Path) -> None:
+    """A model, a job and rounds, over the protocol of another store than S3."""
+    pytest.importorskip("gcp_storage_emulator")
+    frame = table()
+    folder = write(frame, tmp_path / "in", [100], row_group=50)
+    with google_store() as place:
+        rows, here = (
+            ParquetRows(upload(folder, place / "in"), "id", "y"),
+            ParquetRows(folder, "id", "y"),
+        )
+        model = MetaRegressor().fit(rows)
+        for _ in range(2):  # the second time arrays are removed
+            model.save(place / "model")
+        expected = MetaRegressor().fit(here)
+        np.testing.assert_array_equal(load_model(place / "model").bias_, expected.bias_)
+        index = adapt_all(model, rows, place / "out", partition_rows=100)
+        assert adapt_all(model, rows, place / "out", partition_rows=100) == index
+        names = {p.path.split("/")[2] for p in (place / "out").files(recursive=True)}
+        assert names == {"index.json", "weights"}
+        pd.testing.assert_frame_equal(
+            results(index), results(adapt_all(expected, here, tmp_path / "out"))
+        )
+        paper = MetaRegressor(reg=0.5, step=0.2)
+        found = fit_rounds(paper, rows, batch_size=4, folder=place / "rounds")
+        np.testing.assert_array_equal(found.bias_, fit_rounds(paper, here, batch_size=4).bias_)
+        assert {p.name for p in children(place / "rounds")} == {"rounds.npz"}
+        with pytest.raises(FileNotFoundError, match="gs://anonymous@tests/place/none"):
+            (place / "none").read_bytes()
+
+
+def test_what_follows_a_question_mark_is_in_no_message() -> None:
+    """Arrow's Azure says the whole address of a request, with its signature."""
+    said = OSError("GET 'http://h/c/x?se=2030&sig=secret%3D' failed.\nmore")
+    assert reason_of(said) == "GET 'http://h/c/x' failed."
+    assert reason_of(OSError("what? a = b")) == "what? a = b"
+
+
+def test_addresses_without_a_bucket_in_the_host() -> None:
+    place = remote("abfs://account@localhost:1/container/x?enable_tls=false&sig=secret")
+    assert place.inside == "container/x"
+    assert remote("memory://tests/x").inside == "/tests/x"
+    assert remote(f"s3://{BUCKET}?region=us-east-1").inside == BUCKET
 
 
 def command(*arguments: Any) -> tuple[int, str]:

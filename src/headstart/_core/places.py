@@ -33,6 +33,7 @@ from headstart._core.leftovers import temporary_folder
 WAITS = (0.1, 0.5, 2.0)  # seconds before a store that failed is asked again
 FINAL = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)  # no use
 FETCHED = 1 << 24  # bytes that are brought here at once
+QUERY = re.compile(r"\?[\w.%&+~-]*=[^\s'\"]*")  # of an address, which may hold a password
 LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")  # what a `Path` makes of an address
 
 Result = TypeVar("Result")
@@ -56,15 +57,19 @@ class Failures:
         if isinstance(error, FINAL):
             raise error
         if self.count == len(WAITS):
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise StorageError(
                 errno.EIO,
-                f"the store failed {self.count + 1} times ({reason}); what is finished stays "
-                "there, and the same call goes on when the store answers again",
+                f"the store failed {self.count + 1} times ({reason_of(error)}); what is finished "
+                "stays there, and the same call goes on when the store answers again",
                 str(self.place),
             ) from None
         time.sleep(WAITS[self.count])
         self.count += 1
+
+
+def reason_of(error: Exception) -> str:
+    """What a store or a file said, on a line, without what follows the question mark of a URL."""
+    return QUERY.sub("", (str(error).splitlines() or [type(error).__name__])[0])
 
 
 def again(call: Callable[[], Result], place: object) -> Result:
@@ -79,9 +84,10 @@ def again(call: Callable[[], Result], place: object) -> Result:
 
 @cache
 def _connected(root: str) -> tuple[Any, str]:
-    """The file system at the root of an address, and the path of that root in it."""
+    """The file system at the root of an address, and how paths in it begin."""
     try:
         found, base = fs.FileSystem.from_uri(root)
+        return found, f"{base.rstrip('/')}/" if base else ""
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as unknown:
         try:
             import fsspec  # type: ignore[import-untyped]
@@ -94,8 +100,7 @@ def _connected(root: str) -> tuple[Any, str]:
                 "'headstart[cloud]', and the package that is named here if one is"
             ) from None
         handler: Any = fs.FSSpecHandler  # whose stubs miss its methods
-        found = fs.PyFileSystem(handler(opened))
-    return found, base.rstrip("/")
+    return fs.PyFileSystem(handler(opened)), f"{base.rstrip('/')}/"
 
 
 @dataclass(frozen=True)
@@ -147,8 +152,7 @@ class Remote:
     @property
     def inside(self) -> str:
         """The path in the file system."""
-        base = _connected(self.root)[1]
-        return f"{base}/{self.path}" if self.path else base
+        return f"{_connected(self.root)[1]}{self.path}".rstrip("/")
 
     def _info(self) -> Any:
         return again(lambda: self.filesystem.get_file_info(self.inside), self)
@@ -290,8 +294,9 @@ def remove_folder(place: Place) -> None:
     if isinstance(place, Path):
         shutil.rmtree(place, ignore_errors=True)
         return
-    with suppress(FileNotFoundError):
-        again(lambda: place.filesystem.delete_dir(place.inside), place)
+    if place.exists():  # of what is not there stores say different things
+        with suppress(FileNotFoundError):
+            again(lambda: place.filesystem.delete_dir(place.inside), place)
 
 
 @contextmanager

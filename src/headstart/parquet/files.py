@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from pyarrow import parquet
 
-from headstart._core.places import Failures, StorageError, again
+from headstart._core.places import Failures, StorageError, again, reason_of
 
 Item = TypeVar("Item")
 BUFFER = 1 << 16  # bytes of a column that are read at once: they stay in the nearest caches
@@ -150,6 +150,6 @@ def read_ahead(items: Iterator[Item], count: int = 1) -> Iterator[Item]:
 
 def unreadable(error: Exception, path: str | None = None) -> str:
     """What to say of a file that Arrow cannot read."""
-    reason = str(error).splitlines()[0]
+    reason = reason_of(error)
     where = "" if path is None or path in reason else f"{path}: "
     return f"{where}cannot be read: {reason}; write this file again, or take it out of the folder"
