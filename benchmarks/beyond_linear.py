@@ -6,14 +6,24 @@ by the mean absolute error on the others. All ways are `MetaRegressor` with its 
 
 - linear: the columns as they are.
 - splines: each column as a cubic spline, which scikit-learn makes and a pipeline puts before it.
-- Fourier: 150 random Fourier features beside the columns; so many that weights are independent
-  (``metric="auto"`` is diagonal beyond 64 columns).
+- Fourier: 15 random Fourier features of the columns' quantiles, beside the columns.
 - trees: ``base=``, boosted trees for what entities share.
 
-Splines and trees are near where a relation is straight, and much better where it is not. Waves are
-best on smooth curves of one column, and far off on tables with few rows or heavy tails: the shared
-weights of so many columns that are much alike are large, and cancel only near the rows they were
-learned from.
+All three are near where a relation is straight, and much better where it is not.
+
+Why so few waves, and of quantiles: with 150 waves of standardised columns the error was 3.3 times
+the linear one. Waves are much alike, so that their shared weights were 500 to 5,700 times the
+standard deviation of the labels on four tables of firms, states and countries, and cancelled only
+near the rows they were learned from. The tenth of the rows that was farthest from those had 68 to
+92 % of the error, being 67 to 920 times as wrong as a straight line; the others were 4 to 88 times
+as wrong. With 15 waves of quantiles, which have no far rows, the weights were 0.2 to 13 times that
+standard deviation. Over the linear error, means of 13 tables:
+
+- 150 and 30 waves of standardised columns: 3.3, 1.4; of quantiles: 1.5, 0.85;
+- 15 waves of standardised columns: 0.85, 4.3 on the worst table; of quantiles 0.79, 1.7 on the
+  worst; 10 and 20 of quantiles did alike.
+
+All of this was measured, and the number chosen, on other splits than those here.
 """
 
 from __future__ import annotations
@@ -27,7 +37,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer, StandardScaler
+from sklearn.preprocessing import QuantileTransformer, SplineTransformer
 from tables import TABLES, WHO, read
 from threadpoolctl import threadpool_limits
 
@@ -46,7 +56,8 @@ def ways(features: list[str]) -> dict[str, Any]:
         return make_pipeline(prepare.set_output(transform="pandas"), MetaRegressor(group=WHO))
 
     waves = make_pipeline(
-        StandardScaler(), RBFSampler(gamma="scale", n_components=150, random_state=0)
+        QuantileTransformer(n_quantiles=100),
+        RBFSampler(gamma="scale", n_components=15, random_state=0),
     )
     trees = HistGradientBoostingRegressor(random_state=0)
     return {
@@ -58,7 +69,7 @@ def ways(features: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")  # of columns with few values, and of waves that are much alike
+    warnings.simplefilter("ignore")  # of columns with few values
     with threadpool_limits(1):  # tables are small: threads would wait for each other
         compare()
 

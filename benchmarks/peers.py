@@ -365,13 +365,14 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # the mixed models complain about most of these tables
     judge(by_headstart, read(TABLES[0]))  # compiling is not what is timed
-    results = {}
+    results: dict[str, dict[str, Judged]] = {}
     for name, frame in tables().items():
         if options.only and name not in options.only:
             continue
-        results[name] = {peer: in_time(way, frame) for peer, way in PEERS.items()}
+        results[name] = {}
         print(f"{name}: {frame[WHO].nunique()} entities, {len(frame)} rows", flush=True)
-        for peer, (error, seconds) in results[name].items():
+        for peer, way in PEERS.items():
+            error, seconds = results[name][peer] = in_time(way, frame)
             print(f"  {peer:24}{error:12.4g}{seconds:10.2f} s", flush=True)
     apart = results.pop(APART, None)
     parts = {

@@ -15,3 +15,6 @@ class OneHotEncoder:
 
 class PolynomialFeatures:
     def __init__(self, degree: int = ...) -> None: ...
+
+class QuantileTransformer:
+    def __init__(self, *, n_quantiles: int = ...) -> None: ...
