@@ -29,8 +29,9 @@ from headstart.meta.prior.gathered import NEAR, Gathered
 from headstart.meta.prior.goal import Goal
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import ParquetError, ParquetRows, plan_rows, shuffled
-from headstart.parquet.draw import Draw, in_order
+from headstart.parquet.draw import Draw
 from headstart.parquet.engine import BLOCKS, LocalEngine, Parts, in_blocks, in_pairs
+from headstart.parquet.sample_order import in_order
 from headstart.tasks.columns import Columns
 from headstart.tasks.ids import hash_ids
 from headstart.training import fit

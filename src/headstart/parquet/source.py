@@ -223,7 +223,9 @@ class Source:
                 f"{self.path}: its rows are sparse, and dense ones are needed here; fit of an "
                 "estimator with a learned prior, and adapt_all, take sparse rows"
             )
-        self._fill(X, batch)
+        columns = self.inputs(batch)
+        if not interleave(columns, X):
+            self.refuse_wrong(batch, columns)
         return self.labels_of(batch, X)
 
     def sparse_rows(self, columns: pa.Table | pa.RecordBatch) -> Csr:
@@ -255,11 +257,6 @@ class Source:
                 raise self._wrong(batch, row, self.target, block.y)
         return block
 
-    def _fill(self, X: FloatArray, batch: Batch) -> None:
-        columns = self.inputs(batch)
-        if not interleave(columns, X):
-            self.refuse_wrong(batch, columns)
-
     def inputs(self, batch: Batch) -> list[NDArray[np.generic]]:
         """The columns to predict from, as they are."""
         return [self._numbers(batch, name) for name in self.features or ()]
@@ -271,12 +268,9 @@ class Source:
             if row is not None:  # else only the sum of all squares was too large
                 raise self._wrong(batch, row, name, column)
 
-    def _wrong(
-        self, batch: Batch, row: int, name: str, column: NDArray[np.generic]
-    ) -> ParquetError:
-        wanted, found = wanted_for(column[row]), column[row]
-        place = self.place(batch, row)
-        return ParquetError(f"{place}: column {name!r}: expected {wanted}, found {found}")
+    def _wrong(self, batch: Batch, row: int, name: str, column: NDArray[Any]) -> ParquetError:
+        wanted, place = wanted_for(column[row]), self.place(batch, row)
+        return ParquetError(f"{place}: column {name!r}: expected {wanted}, found {column[row]}")
 
     def check_numbers(self) -> None:
         """Raise unless the target is numbers, as regression needs."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.blas import one_blas_thread
 from headstart._core.checks import Vector
 from headstart.inner.posterior.evidence import (
     Evidence,
@@ -174,7 +175,8 @@ class AllSums:
         parts = Parts(load, partitions, _weigh, room)
         self._held: Held = engine.hold(parts)
         self._k = k = view.columns.width
-        found = self._held.sum(_count, view)
+        with one_blas_thread():  # others would wait for work in a loop, beside who reads
+            found = self._held.sum(_count, view)
         first, square, seen = found[4 : 4 + 3 * k].reshape(3, k)
         moments = RowMoments(found[1], found[3], first, square, seen > 0.0)
         columns = moments.units(view.columns, binary=False)

@@ -20,8 +20,9 @@ from headstart._core.checks import FloatArray
 from headstart.losses import Loss
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import PARTITION_ROWS, ParquetError, ParquetRows, Partition, plan_rows
-from headstart.parquet.draw import LARGEST, Count, Draw, Drawn, check_side, in_order
+from headstart.parquet.draw import LARGEST, Count, Draw, check_side
 from headstart.parquet.engine import Engine, in_blocks
+from headstart.parquet.sample_order import Drawn, in_order
 from headstart.tasks import TaskSet
 from headstart.tasks.ids import read_ids
 

@@ -32,6 +32,7 @@ from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.accelerate import Step, climb
+from headstart.meta.prior.guess import first_guess, sparse_guess
 from headstart.meta.prior.pooled import pooled_starts, without_starts
 from headstart.meta.prior.shapes import Diagonal, Factored, Full, Shape
 from headstart.meta.prior.task_sums import LocalSums, TaskSums
@@ -39,7 +40,6 @@ from headstart.meta.prior.task_sums import LocalSums, TaskSums
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-LEAST_NOISE = 1e-10  # of the labels' mean square
 FLOOR = 1e-8  # of a variance, as a share of the largest and of what rows can tell
 MARGINS = 10.0  # how large starts are, and how far tasks go at most, where labels are -1 and +1
 NEGLIGIBLE = 0.01  # a gain for each number that is learned: chance alone makes one of 1/2
@@ -76,7 +76,7 @@ class Learning:
         self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
         self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
         if isinstance(e, SparseEvidence):
-            guess = _sparse_guess(e, loss)
+            guess = sparse_guess(e, loss)
         else:
             guess = first_guess(self.tasks, loss)
         self.first_effects, self.variance, self.first_noise, self.least_noise = guess
@@ -305,34 +305,3 @@ def _share(shape: type[Diagonal | Full], k: int, T: int) -> float:
     of more columns than there are tasks.
     """
     return (2.0 if shape is Full else 0.25) * k * (1.0 + k / T) / T
-
-
-def first_guess(tasks: TaskSums, loss: Loss) -> tuple[Matrix, float, float, float]:
-    """Starts from all rows pooled; half of what they leave goes to the tasks, half to the noise.
-
-    Gives the starts, the variance of every weight, the noise, and the least noise there may be.
-    """
-    size = tasks.size
-    N, effects = size.n_rows, np.zeros((size.width, len(size.side)))
-    if loss.binary:  # as the logistic loss is at margin 0: omega 1/4 and tau 2 y
-        effects[:, 0], _, _ = tasks.pooled(2.0)
-        return effects, 1.0 / size.norm, 1.0, 1.0
-    effects[:, 0], squares, unexplained = tasks.pooled(1.0)
-    square = squares / N or 1.0  # labels that are all 0 have no unit
-    left = max(unexplained / N, LEAST_NOISE * square)
-    least = _noise_of(loss, LEAST_NOISE * square)
-    return effects, 0.5 * left / size.norm, _noise_of(loss, 0.5 * left), least
-
-
-def _sparse_guess(e: SparseEvidence, loss: Loss) -> tuple[Matrix, float, float, float]:
-    """The same for sparse rows, whose labels have the start taken off if they are numbers."""
-    if loss.binary:
-        return pooled_starts(e, loss)[:, None], 1.0 / e.norm, 1.0, 1.0
-    square = float(e.weight @ np.square(e.y)) / e.n_rows or 1.0
-    guess = 0.5 * square / e.norm, _noise_of(loss, 0.5 * square)
-    return np.zeros((e.width, 1)), *guess, _noise_of(loss, LEAST_NOISE * square)
-
-
-def _noise_of(loss: Loss, variance: float) -> float:
-    """The noise under which rows lose as much as normal residuals of this variance do."""
-    return loss.fit_noise(max(loss.normal_loss(variance), 1e-300))
