@@ -250,9 +250,7 @@ class Source:
         block = make_block(X, y, ids, stored(key))
         if block.y.dtype.kind == "f":
             largest = LARGEST if X.dtype == np.float64 else float(np.finfo(X.dtype).max)
-            there = not block.unlabelled.any()
-            labels = block.y if there else np.where(block.unlabelled, 0.0, block.y)
-            row = first_wrong(labels, largest)
+            row = first_wrong(np.where(block.unlabelled, 0.0, block.y), largest)
             if row is not None:
                 raise self._wrong(batch, row, self.target, block.y)
         return block
