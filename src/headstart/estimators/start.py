@@ -17,8 +17,9 @@ from headstart.estimators.inputs import Labels, as_numbers
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.posterior import packed, posteriors, unpacked
 from headstart.inner.posterior.gather import evidence_of
+from headstart.inner.posterior.lines import Rows, Some, Units
 from headstart.inner.posterior.passes import quadratic_forms
-from headstart.inner.posterior.rows import Rows, Some, Units, answer
+from headstart.inner.posterior.rows import answer
 from headstart.inner.start import with_one
 from headstart.losses import Logistic
 from headstart.meta.prior import Prior
@@ -118,7 +119,8 @@ class StartingModel:
         """The standard deviation of labels, from the variance of their predictions."""
         prior = self._prior
         with quietly():
-            found = np.sqrt(variance + prior.loss.noise_variance(prior.noise))
+            found = variance + prior.loss.noise_variance(prior.noise)
+            np.sqrt(found, out=found)
         return check_answer(found, "rows")
 
     def interval(self, scores: FloatArray, std: FloatArray, coverage: float) -> FloatArray:
@@ -174,11 +176,14 @@ class StartingModel:
     def _at_once(self, shown: Shown, wanted: Wanted) -> Knowledge:
         """By a prior of the squared loss: all from one kernel, but for covariances."""
         (block, own, labels, sizes, side), columns = shown, self._prior.columns
-        y = np.zeros(len(own))
-        y[own] = columns.labels(labels)
+        y = columns.labels(labels)
+        if not own.all():
+            y = np.zeros(len(own))
+            y[own] = columns.labels(labels)
         some = Some.where(own, sizes), Some.where(~own, block.sizes - sizes)
         rows = Rows(read_only(block.X), y, *some, with_one(side, len(sizes)))
         found = answer(rows, self._units, predict=wanted.predictions)
+        found.mean[:] += columns.level
         covariance: FloatArray = np.empty(0)
         if wanted.covariance:
             covariance = self._covariance(
@@ -187,7 +192,7 @@ class StartingModel:
         return Knowledge(
             self._in_users_units(found.W, block.X.dtype),
             sizes,
-            (found.mean + columns.level).astype(block.X.dtype, copy=False),
+            found.mean.astype(block.X.dtype, copy=False),
             found.variance,
             covariance,
         )

@@ -146,7 +146,7 @@ def _predictions(
             for label, value in zip(start.classes.tolist(), (1.0 - share, share), strict=True):
                 found[_probability(label)] = value
         else:
-            std = start.std(variance).astype(scores.dtype)
+            std = start.std(variance).astype(scores.dtype, copy=False)
             found |= {STD: std} if asked.std else {}
             if asked.interval is not None:
                 found[LOW], found[HIGH] = start.interval(scores, std, asked.interval).T
