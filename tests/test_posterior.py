@@ -283,6 +283,14 @@ def test_inverses_side_by_side(seed: int, k: int, live: int) -> None:
     np.testing.assert_allclose(log_det[:live], np.linalg.slogdet(full[:live])[1], rtol=1e-9)
 
 
+def test_what_is_no_covariance_has_no_inverse() -> None:
+    M = np.repeat(packed(np.diag([1.0, -1.0, -1.0]))[:, None], dense.LANES, axis=1)
+    log_det, product = np.zeros(dense.LANES), np.empty(dense.LANES)
+    swept(M, 3, dense.LANES, log_det, product, np.empty((5, dense.LANES)))
+    assert np.isnan(log_det).all()
+    assert np.isnan(M).all()
+
+
 def call(**change: Any) -> object:
     return Prior(**{"bias": np.zeros(2), "covariance": np.eye(2), **change})
 

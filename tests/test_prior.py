@@ -489,7 +489,7 @@ def test_what_is_known_of_tasks_goes_on_too() -> None:
     pairs = [(X, y + 5.0 * s * X[:, 0]) for (X, y), (s,) in zip(tasks, side, strict=True)]
     fresh = learn_prior(pairs, side=side, metric="isotropic")
     again = learn_prior(pairs, side=side, metric="isotropic", initial=fresh)
-    assert again.n_iter <= 3  # two that gain nothing are needed
+    assert again.n_iter < 0.5 * fresh.n_iter
     same(again, fresh, 1e-4)
 
 

@@ -55,7 +55,8 @@ def sweep(M: Matrix, k: int, live: int, log_det: Vector, product: Vector, column
 
     A pivot after the other is swept: with column c and pivot d of the matrix as it is by then,
     ``M -= c c^T / d``, where row and column of the pivot count as 0, and the pivot in c as -1.
-    Entries of the diagonal then only ever grow: no rounding makes a variance negative.
+    Entries of the diagonal then only ever grow: no rounding makes a variance negative. A pivot
+    that is not positive, which takes more rounding than there are digits, makes all NaN.
     A logarithm takes as long as a whole row: pivots are multiplied, eight at a time.
     """
     product[:] = 1.0
@@ -66,8 +67,9 @@ def sweep(M: Matrix, k: int, live: int, log_det: Vector, product: Vector, column
                 column[j, l] = M[entry, l]
                 M[entry, l] = 0.0
         for l in range(live):
-            product[l] *= column[p, l]
-            column[k, l] = 1.0 / column[p, l]
+            pivot = column[p, l] if column[p, l] > 0.0 else math.nan
+            product[l] *= pivot
+            column[k, l] = 1.0 / pivot
             column[p, l] = -1.0
         for i in range(k):
             row = _place(i)
