@@ -83,6 +83,10 @@ def test_a_new_value_is_told_and_says_nothing(data: Path) -> None:
     assert "'rocket' is not among the values" in done.output
     rows = (SPLIT * [1.0, 0.0, 0.0, 0.0]).assign(who=WHO)
     np.testing.assert_allclose(pd.read_csv(out)["prediction"], regressor(model).predict(rows))
+    TRIPS.drop(columns="vehicle").to_csv(strange, index=False)
+    done = run("predict", model, strange, "--out", out)
+    assert done.exit_code == 2
+    assert done.output.startswith("there is no column 'vehicle'; it has 'who', ")
 
 
 def test_descriptions_of_entities(data: Path) -> None:
@@ -121,6 +125,11 @@ def test_intervals_and_probabilities(data: Path) -> None:
     found = pd.read_csv(out)
     ends = regressor(model).predict_interval(TRIPS[["who", "km"]], coverage=0.8)
     np.testing.assert_allclose(found[["low", "high"]], ends)
+    done = run("predict", model, data, "--interval", "1.5", "--out", out)
+    assert (done.exit_code, done.output.split(",")[0]) == (
+        2,
+        "--interval: expected a finite number > 0 and < 1",
+    )
     classes = data.parent / "classes"
     words = "--group", "who", "--target", "late", "--features", "km", "--out", classes
     assert run("fit", data, *words).exit_code == 0

@@ -60,7 +60,7 @@ def adapt(
         W = loaded.adapt_tasks(tasks, _side(rows.X, loaded.side, entity))
         weights = [ids, *map(pa.array, np.ascontiguousarray(W.T))]
         write_table(pa.table(weights, names=[group, *names, INTERCEPT]), out)
-    print_line(f"weights of {len(ids)} entities: {out}")
+    print_line(f"weights of {len(ids)} {'entity' if len(ids) == 1 else 'entities'}: {out}")
 
 
 def _numbers(model: AnyMeta, labels: Labels | None, target: str) -> NDArray[np.float64]:

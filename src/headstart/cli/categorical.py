@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from headstart._core.checks import warn_user
 from headstart.cli.tables import TableError, check_names
+from headstart.parquet import wrong_name
 
 MOST = 200  # values of a column
 
@@ -46,9 +47,11 @@ def match_categories(table: pa.Table, features: list[str]) -> pa.Table:
     columns: dict[str, list[str]] = {}
     for name in lacking:
         sources = [c for c in table.column_names if name.startswith(f"{c}=")]
-        if sources:
-            source = max(sources, key=len)  # a name may have this sign too
-            columns.setdefault(source, []).append(name[len(source) + 1 :])
+        if not sources:
+            source = name.partition("=")[0]
+            raise TableError(f"{wrong_name(source, table.column_names)}; the model needs {name!r}")
+        source = max(sources, key=len)  # a name may have this sign too
+        columns.setdefault(source, []).append(name[len(source) + 1 :])
     for name, values in columns.items():
         texts = _texts(table[name], name)
         others = [value for value in pc.unique(texts).to_pylist() if value not in values]

@@ -7,6 +7,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from headstart._core.checks import check_number
 from headstart.cli.console import mistakes, print_line
 from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target
 from headstart.cli.options import (
@@ -100,6 +101,7 @@ def _check_interval(model: AnyMeta, interval: float | None) -> None:
     """Raise if intervals are asked for that the model has not."""
     if interval is None:
         return
+    check_number("--interval", interval, above=0.0, below=1.0)
     if isinstance(model, MetaClassifier):
         raise TableError("--interval: classes have probabilities, which are written anyway")
     if not hasattr(model, "predict_interval"):
