@@ -316,6 +316,16 @@ def test_plot_shows_mean_and_band() -> None:
         ),
         (lambda X, y, g: diagnose(X, y[0], g), ValueError, "y: expected one label per row"),
         (
+            lambda X, y, g: diagnose(X, y, g, classify=cast(Any, np.ones(2))),
+            TypeError,
+            "classify: expected True or False, found",
+        ),
+        (
+            lambda X, y, g: few_shot_score(Ridge(), X, y, g, shots=0, how="independent"),
+            ValueError,
+            "shots: expected 1 or more with how='independent'",
+        ),
+        (
             lambda X, y, g: few_shot_score(MetaRegressor(), {"a": X[:, 0]}, y, g, shots=1),
             TypeError,
             "X: expected a table, found dict",

@@ -65,7 +65,8 @@ def _(w: World) -> Call:
 
 @attack("sgd_batch", 2.0)
 def _(w: World) -> Call:
-    regs, loss = [w.reg, 2.0 * w.reg], w.loss
+    reg, loss = float(np.float16(w.reg)), w.loss  # rounded, another reg may take another side
+    regs = [reg, 2.0 * reg]
     arguments = {
         "X": w.X,
         "y": w.y,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from headstart._core.checks import Vector, check_count, check_generator
+from headstart._core.checks import Vector, check_count, check_flag, check_generator
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.estimators.inputs import Labels
 from headstart.evaluation import priors, ways
@@ -92,7 +92,8 @@ def diagnose(
     >>> diagnose(X, y, ids).verdict
     'share'
     """
-    binary = np.unique(read_labels(y)).size == 2 if classify is None else classify
+    two = classify is None and np.unique(read_labels(y)).size == 2
+    binary = two if classify is None else check_flag("classify", classify)
     table = Table.read(X, y, groups, group, binary=binary)
     width = (table.X.shape if hasattr(table.X, "shape") else np.shape(table.X))[-1]
     if width > MAX_COLUMNS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -54,8 +55,8 @@ def few_shot_curve(
     shots : sequence of int
         Numbers of rows to adapt to.
     how : {"adapt", "independent", "pooled"}, optional
-        Adapt the fitted model; fit a clone to the k rows alone (which cannot be done with
-        none); or fit one clone to the rows of all tasks that are not held out. The first by
+        Adapt the fitted model; fit a clone to the k rows alone, whose errors with no rows are
+        NaN; or fit one clone to the rows of all tasks that are not held out. The first by
         default, which needs an estimator with `adapt`.
     error : {"absolute", "squared", "zero_one"} or function of (y, prediction), optional
         Absolute errors for regressors and wrong labels for classifiers by default.
@@ -148,7 +149,10 @@ def few_shot_score(
     >>> print(round(few_shot_score(model, table, y, shots=4), 1))
     0.1
     """
-    return float(few_shot_curve(estimator, X, y, groups, shots=[shots], **options).mean[0])
+    score = float(few_shot_curve(estimator, X, y, groups, shots=[shots], **options).mean[0])
+    if math.isnan(score) and shots == 0:
+        raise ValueError("shots: expected 1 or more with how='independent': nothing is fitted to 0")
+    return score
 
 
 def _judge(error: str | Score | None, binary: bool) -> Score:

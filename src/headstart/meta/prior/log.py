@@ -48,22 +48,17 @@ def _link(entity: Counts, first: int, last: int, before: Counts, newest: Counts)
 
 
 @kernel
-def _count(numbers: Counts, before: Counts, newest: Counts, sizes: Counts) -> None:
-    for t in range(len(numbers)):
-        i, n = newest[numbers[t]], 0
-        while i >= 0:
-            n += 1
-            i = before[i]
-        sizes[t] = n
+def _walk(numbers: Counts, before: Counts, newest: Counts, ends: Counts, rows: Counts) -> None:
+    """Go back from each entity's newest row to its first, and take one from `ends` for each.
 
-
-@kernel
-def _gather(numbers: Counts, before: Counts, newest: Counts, offsets: Counts, rows: Counts) -> None:
+    The number of the row is put there, if there is room for any.
+    """
     for t in range(len(numbers)):
-        i, place = newest[numbers[t]], offsets[t + 1] - 1
+        i = newest[numbers[t]]
         while i >= 0:
-            rows[place] = i
-            place -= 1
+            ends[t] -= 1
+            if rows.size > 0:
+                rows[ends[t]] = i
             i = before[i]
 
 
@@ -140,11 +135,11 @@ class Log:
 
     def find(self, numbers: Counts) -> tuple[Counts, Counts]:
         """Places of the rows of these entities, one's after the other's; where each one's begin."""
-        sizes = np.zeros(len(numbers), np.int64)
-        _count(numbers, self._before, self._newest, sizes)
-        offsets = np.append(0, np.cumsum(sizes))
+        sizes, links = np.zeros(len(numbers), np.int64), (self._before, self._newest)
+        _walk(numbers, *links, sizes, np.empty(0, np.int64))
+        offsets = np.append(0, np.cumsum(-sizes))
         places = np.empty(offsets[-1], np.int64)
-        _gather(numbers, self._before, self._newest, offsets, places)
+        _walk(numbers, *links, offsets[1:].copy(), places)
         return places, offsets
 
     def at(self, places: Counts) -> Table:

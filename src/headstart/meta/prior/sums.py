@@ -77,33 +77,28 @@ class Sums:
         return A, c, q, n
 
 
-@kernel
 def move(A: Matrix, c: Matrix, q: Vector, factor: Vector, shift: Vector, level: float) -> None:
-    r"""``A' = F A F^T`` with ``F x = factor x + shift``, and the others likewise, in place.
+    """``A' = F A F^T`` with ``F x = factor x + shift``, and the others likewise, in place."""
+    ones = A[:, -c.shape[1] :].copy()  # sums with the column of ones
+    if level != 0.0:
+        q += level * (level * ones[:, -1] - 2.0 * c[:, -1])
+        c -= level * ones
+    c[:] = factor * c + shift * c[:, -1:]
+    _move_triangles(A, ones, factor, shift)
 
-    With :math:`a = \sum\omega x` from the column of ones, entry (j, m) is
-    :math:`f_j f_m A_{jm} + f_j t_m a_j + t_j f_m a_m + t_j t_m a_\text{last}`: no matrix products.
+
+@kernel
+def _move_triangles(A: Matrix, ones: Matrix, factor: Vector, shift: Vector) -> None:
+    r"""The triangles moved: with :math:`a = \sum\omega x` from the column of ones, by entries.
+
+    .. math:: A_{jm} \leftarrow f_j f_m A_{jm} + f_j t_m a_j + t_j f_m a_m + t_j t_m a_\text{last}
     """
-    k = c.shape[1]
-    last = (k - 1) * k // 2  # where the row of the column of ones begins
-    for t in range(len(c)):
-        ones = A[t, last + k - 1]
-        if level != 0.0:
-            q[t] += level * (level * ones - 2.0 * c[t, k - 1])
-            for j in range(k):
-                c[t, j] -= level * A[t, last + j]
-        place, at_ones = 0, c[t, k - 1]
-        for j in range(k - 1):
+    k = len(factor)
+    for t in range(len(A)):
+        place = 0
+        for j in range(k):
+            f, s, a = factor[j], shift[j], factor[j] * ones[t, j]
             for m in range(j + 1):
-                cross = (
-                    factor[j] * shift[m] * A[t, last + j] + shift[j] * factor[m] * A[t, last + m]
-                )
-                A[t, place + m] = (
-                    factor[j] * factor[m] * A[t, place + m] + cross + shift[j] * shift[m] * ones
-                )
-            c[t, j] = factor[j] * c[t, j] + shift[j] * at_ones
+                more = a * shift[m] + s * (factor[m] * ones[t, m] + shift[m] * ones[t, k - 1])
+                A[t, place + m] = f * factor[m] * A[t, place + m] + more
             place += j + 1
-        for m in range(k - 1):  # factor and shift of the last column are 1 and 0 with ones in it
-            A[t, last + m] = factor[k - 1] * (factor[m] * A[t, last + m] + shift[m] * ones)
-        A[t, last + k - 1] *= factor[k - 1] ** 2
-        c[t, k - 1] *= factor[k - 1]
