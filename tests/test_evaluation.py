@@ -331,6 +331,11 @@ def test_plot_shows_mean_and_band() -> None:
             "X: expected a table, found dict",
         ),
         (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), [*X.tolist()[1:], [1.0]], y, g),
+            ValueError,
+            "X: expected rows of one length, found lists of several",
+        ),
+        (
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g).minus(
                 few_shot_curve(MetaRegressor(), X, y, g, shots=[1])
             ),

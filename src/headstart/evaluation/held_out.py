@@ -130,7 +130,10 @@ def rows_at(X: Any, places: Positions) -> Any:
         return nw.from_native(X, eager_only=True)[places].to_native()
     if issparse(X):
         return cast(Any, X).tocsr()[places]  # some formats know no rows
-    return (X if hasattr(X, "shape") else np.asarray(X))[places]
+    try:
+        return (X if hasattr(X, "shape") else np.asarray(X))[places]
+    except ValueError:
+        raise ValueError("X: expected rows of one length, found lists of several") from None
 
 
 def held_out_curve(
