@@ -122,7 +122,9 @@ def asked(model: Model, X: Any, groups: Any) -> list[Any]:
     try:
         if isinstance(model, MetaRegressor):
             return [*model.predict(X, groups, return_std=True), model.prior_.covariance]
-        return [model.predict_proba(X, groups) if model.reg == "auto" else model.bias_]
+        if model.reg == "auto" and hasattr(model, "predict_proba"):  # a forged loss has none
+            return [model.predict_proba(X, groups)]
+        return [model.bias_]
     except ValueError as error:
         if "summaries: they were dropped" not in str(error):
             raise
