@@ -49,9 +49,9 @@ KEYS: list[Any] = [
     *SCALARS, 0, 1, 5, 99, "u0", 0.0, np.int64(1), np.float32(2.0), (1, 2), float("nan"),
     frozenset(),
 ]  # fmt: skip
-SMALL: list[Any] = [
+SMALL: list[Any] = [  # with which no loop is endless
     s for s in SCALARS if not (isinstance(s, int | np.integer) and s > 100)
-]  # none is endless
+]
 
 
 def hostile(w: World, role: str, value: Any) -> tuple[str, Any]:
