@@ -275,6 +275,12 @@ def test_plot_shows_mean_and_band() -> None:
     assert high == pytest.approx(np.max(curve.mean + curve.half_width))
 
 
+def _with_na(X: Array) -> Array:
+    odd = X.astype(object)
+    odd[0, 0] = pd.NA
+    return odd
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -334,6 +340,21 @@ def test_plot_shows_mean_and_band() -> None:
             lambda X, y, g: few_shot_curve(MetaRegressor(), [*X.tolist()[1:], [1.0]], y, g),
             ValueError,
             "X: expected rows of one length, found lists of several",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, [*y[1:], [1.0, 2.0]], g),
+            ValueError,
+            "y: expected one label per row, found lists among them",
+        ),
+        (
+            lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g, shots=cast(Any, np.array(2))),
+            TypeError,
+            "shots: expected a list of numbers of rows",
+        ),
+        (
+            lambda X, y, g: few_shot_score(MetaRegressor(), _with_na(X), y, g, shots=1),
+            (TypeError, ValueError),
+            "^X: ",
         ),
         (
             lambda X, y, g: few_shot_curve(MetaRegressor(), X, y, g).minus(

@@ -83,7 +83,8 @@ def few_shot_curve(
     >>> few_shot_curve(MetaRegressor(), X, y, ids, shots=[0, 8])
     FewShotCurve(100 tasks; 0: 0.686 ± 0.065, 8: 0.279 ± 0.02)
     """
-    if not isinstance(shots, Iterable) or isinstance(shots, str | bytes):
+    several = isinstance(shots, Iterable) and getattr(shots, "ndim", 1) > 0
+    if not several or isinstance(shots, str | bytes):
         raise TypeError(f"shots: expected a list of numbers of rows, found {shots!r}")
     counts = tuple(sorted({check_count("shots", k, at_least=0) for k in shots}))
     if not counts:

@@ -106,7 +106,10 @@ class Table:
 
 def read_labels(y: ArrayLike) -> Labels:
     """Labels as they are, one for each row."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise ValueError("y: expected one label per row, found lists among them") from None
     if labels.ndim != 1:
         raise ValueError(
             f"y: expected one label per row, found {type(y).__name__}, {labels.ndim}-d"

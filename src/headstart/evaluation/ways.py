@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from headstart._core.checks import FloatArray, Vector
+from headstart._core.checks import FloatArray, Vector, as_floats
 from headstart.estimators.inputs import Labels, split_columns
 from headstart.estimators.meta import Meta
 from headstart.evaluation.held_out import Fold, Shots, Table, rows_at
@@ -98,7 +98,7 @@ def predict_rows(W: FloatArray, tasks: TaskSet) -> Vector:
 
 def _with_inputs(tasks: TaskSet, Z: Any) -> TaskSet:
     """The tasks with these rows as inputs."""
-    inputs = Z if hasattr(Z, "tocsr") else np.asarray(Z, np.float64)
+    inputs = Z if hasattr(Z, "tocsr") else as_floats("X", Z, 2).astype(np.float64, copy=False)
     return TaskSet(inputs, tasks.y, tasks.offsets, tasks.ids)
 
 
