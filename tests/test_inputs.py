@@ -198,6 +198,17 @@ def test_faults_name_the_column_of_a_frame(
             read_rows(Fitted(frame(columns())), wrong, Y, reset=reset, numeric=True)
 
 
+def test_faults_name_the_column_of_a_frame_whose_names_are_numbers() -> None:
+    """Of which those of columns and of rows could be mistaken for one another."""
+    wrong = X.copy()
+    wrong[3, 1] = np.nan
+    frame = pd.DataFrame(wrong, columns=[1, 7])
+    with pytest.raises(ValueError, match=r"X: column 7: expected finite numbers.* NaN in row 3"):
+        read_rows(Fitted(X), frame, Y, reset=True, numeric=True)
+    with pytest.raises(ValueError, match=r"y should be a 1d array"):
+        read_rows(Fitted(X), pd.DataFrame(X[:1]), np.nan, reset=True, numeric=True)
+
+
 def test_faults_name_the_column_of_an_array() -> None:
     for found in (np.nan, np.inf):
         wrong = X.copy()

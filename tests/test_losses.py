@@ -31,6 +31,7 @@ from headstart import (
     register_loss,
     select_online,
 )
+from headstart._core.checks import together
 from headstart._core.jit import uncached
 from headstart.losses import Form
 from headstart.losses.form import ABSOLUTE, HINGE, OWN, SQUARED
@@ -410,6 +411,21 @@ def test_an_own_subclass_of_a_built_in_loss_is_called_at_its_own_parts() -> None
     assert (twice.is_squared, get_loss("squared").is_squared) == (False, True)
     assert twice.form.code == OWN
     np.testing.assert_array_equal(twice.value([1.0, 3.0], 1.0), [0.0, 8.0])
+
+
+def test_one_number_goes_with_many() -> None:
+    y = np.array([1.0, -1.0])
+    for loss in map(get_loss, LOSSES):
+        for of in (loss.value, loss.subgradient):
+            np.testing.assert_array_equal(of(0.25, y), of(np.full(2, 0.25), y))
+        assert loss.value(0.25, np.empty(0)).shape == (0,)
+
+
+def test_kernels_are_given_arrays_with_memory_of_their_own() -> None:
+    """Of a view that repeats one number NumPy warns when it is asked whether it can be written."""
+    for array in together(prediction=0.25, target=[1.0, -1.0]):
+        assert array.flags.owndata
+        assert array.strides == (8,)
 
 
 def test_losses_are_values() -> None:

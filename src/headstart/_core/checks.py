@@ -161,14 +161,15 @@ def as_numbers(name: str, value: ArrayLike) -> NDArray[np.floating]:
 
 def together(**values: ArrayLike) -> list[Vector]:
     """Finite numbers of shapes that go together, as float64 of one shape."""
-    found = [as_numbers(name, value).astype(np.float64) for name, value in values.items()]
+    found = [as_numbers(name, value) for name, value in values.items()]
     try:
-        return list(np.broadcast_arrays(*found))
+        shape = np.broadcast_shapes(*(array.shape for array in found))
     except ValueError:
         shapes = " and ".join(str(array.shape) for array in found)
         raise ValueError(
             f"{', '.join(values)}: expected shapes that go together, found {shapes}"
         ) from None
+    return [np.broadcast_to(array, shape).astype(np.float64) for array in found]
 
 
 def float_type(array: NDArray[np.generic]) -> DTypeLike:

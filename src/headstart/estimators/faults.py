@@ -133,7 +133,7 @@ def _columns(X: Any) -> Iterator[tuple[str | int, Any]]:
     if nw.dependencies.is_into_dataframe(X):
         frame = as_frame(X)
         for name in frame.columns:
-            yield name, frame[name].to_native()
+            yield name, frame.get_column(name).to_native()
         return
     try:
         array = X if isinstance(X, np.ndarray) else np.asarray(X, object)

@@ -90,7 +90,7 @@ class _Table:
         elif nw.dependencies.is_into_dataframe(X):
             frame = as_frame(X)
             names = self.names = frame.columns
-            self.take = lambda j: frame[names[j]].to_native()
+            self.take = lambda j: frame.get_column(names[j]).to_native()
             self._keep = lambda columns: frame.select([names[j] for j in columns]).to_native()
         else:
             array = X if hasattr(X, "shape") else np.asarray(X, object)
