@@ -33,7 +33,7 @@ def what_it_knows(model: Any, X: Any = None) -> Any:
 
 
 def labels_for(w: World, classifier: bool) -> Any:
-    """Classes; or numbers, of which none is a prediction: the slope there is a matter of rounding."""
+    """Classes; or numbers that no prediction is, where slopes would be a matter of rounding."""
     if classifier:
         return np.where(w.y > 0.0, "yes", "no")
     return w.y + 1.0 / 128.0 if w.binary or w.integer else w.y
