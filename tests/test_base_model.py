@@ -116,6 +116,23 @@ def test_it_is_a_model_with_one_more_column() -> None:
     np.testing.assert_array_equal(model.weights_of(3), plain.weights_of(3))
 
 
+class Noisy(Curved):
+    """It says of the second column what is true of some entities and false of as many."""
+
+    def predict(self, X: Array) -> Array:
+        return np.asarray(X[:, 1] + np.sin(50.0 * X[:, 0]))
+
+
+def test_what_the_base_says_counts_the_same_for_all_unless_it_helps_most() -> None:
+    differ = []
+    for base in (Curved(), Noisy()):
+        model = MetaRegressor(base=base).fit(X, Y, groups=IDS)
+        weights = np.array([model.weights_of(i) for i in range(60)])
+        differ.append(np.std(weights[:, 2]) / np.std(weights[:, 1]))
+        assert model.bias_[2] == pytest.approx(weights[:, 2].mean(), abs=0.05)
+    assert differ[1] < 1e-3 < differ[0]
+
+
 def test_curves_are_found_and_named() -> None:
     table = pd.DataFrame(X, columns=["a", "b"]).assign(id=IDS)
     plain = MetaRegressor(group="id").fit(table, Y)

@@ -25,7 +25,7 @@ from headstart import Huber, Pinball, Prior, Squared, TaskSet, get_loss, learn_p
 from headstart.environments import RegressionEnvironment
 from headstart.inner.posterior import Evidence
 from headstart.meta.prior.accelerate import climb
-from headstart.meta.prior.em import Learning
+from headstart.meta.prior.em import Aim, Learning, learn
 from headstart.meta.prior.shapes import Diagonal, Full
 from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.units import start_seen_from
@@ -62,10 +62,11 @@ def same(one: Prior, other: Prior, rtol: float) -> None:
 def test_no_step_lowers_the_likelihood(seed: int, metric: str, name: str) -> None:
     tasks = drawn(seed, T=1 + seed % 9, d=1 + seed % 3, n=4, loss=name)
     loss = get_loss(name)
+    shared = 0 if seed % 4 == 3 else None
     shape = (
-        Full(0.3, np.ones(tasks.n_features))
+        Full(0.3, np.ones(tasks.n_features), shared)
         if metric == "full"
-        else Diagonal(same=metric == "isotropic")
+        else Diagonal(same=metric == "isotropic", shared=shared)
     )
     learning = Learning(task_evidence(tasks, loss)[0], loss, shape)
     values = []
@@ -119,6 +120,26 @@ def test_against_a_mixed_model(seed: int) -> None:
     np.testing.assert_allclose(prior.bias, fit.fe_params, rtol=1e-3, atol=1e-3)
     scale = np.abs(prior.covariance).max()
     np.testing.assert_allclose(prior.covariance, fit.cov_re, atol=1e-3 * scale)
+    assert prior.noise == pytest.approx(fit.scale, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_weight_that_tasks_share_against_a_mixed_model(seed: int) -> None:
+    tasks, loss = drawn(seed, T=80, d=3, n=10), Squared()
+    e, columns, *_ = task_evidence(tasks, loss)
+    found = learn(e, loss, Aim("full", 0.0, 1e-9, 500, shared=1))
+    prior = Prior.learned(found.start, columns, loss, "full", found.n_iter, found.converged)
+    groups = np.repeat(np.arange(len(tasks)), tasks.sizes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = sm.MixedLM(tasks.y, tasks.X, groups, exog_re=tasks.X[:, [0, 2]]).fit(
+            reml=False, method=["lbfgs", "powell", "bfgs"]
+        )
+    assert prior.log_likelihood(tasks) == pytest.approx(fit.llf, abs=1e-2)
+    np.testing.assert_allclose(prior.bias, fit.fe_params, rtol=1e-3, atol=1e-3)
+    whole = np.zeros((3, 3))
+    whole[np.ix_([0, 2], [0, 2])] = fit.cov_re
+    np.testing.assert_allclose(prior.covariance, whole, atol=1e-3 * np.abs(whole).max())
     assert prior.noise == pytest.approx(fit.scale, rel=1e-3)
 
 

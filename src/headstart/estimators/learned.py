@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -291,7 +292,12 @@ class Learned(Estimator):
             if (classes is None) == isinstance(model, ClassifierMixin):
                 raise ValueError(f"classes: expected those of a {kind}, found {classes}")
             model._describe(width, names, classes)
-            model._known = saved.stream(model.settings())
+            settings = model.settings()
+            if has_base:
+                if not isinstance(settings, PriorSettings):
+                    raise ValueError("base: expected none with a number for reg, found one")
+                settings = replace(settings, base=True)
+            model._known = saved.stream(settings)
         if has_base:
             binary, folder = isinstance(model, ClassifierMixin), saved.folder
             model.base_ = from_bytes(saved.base(), folder, binary=binary, trusted=trusted)

@@ -44,7 +44,7 @@ def check_parameters(model: MetaParameters, loss: Loss) -> PriorSettings | Setti
     intercept = bool(model.fit_intercept)
     if learns_prior(model.reg):
         loss.check_inner("posterior")
-        return PriorSettings(loss, model.metric, intercept, side)
+        return PriorSettings(loss, model.metric, intercept, side, model.base is not None)
     if side:
         raise ValueError("side: expected None with a number for reg; reg='auto' learns from it")
     if model.base is not None:

@@ -67,9 +67,10 @@ class MetaRegressor(Regressor, Meta):
         With a number for `reg`, the order of tasks in `fit`. A learned prior needs none.
     base : regressor of scikit-learn, optional
         A model of all rows, such as ``HistGradientBoostingRegressor()``, fitted to the features
-        without ids and `side`. What it predicts is one more column, of which every entity has a
-        weight of its own; in `fit` it is predicted by models that have not seen the entity. A
-        stream goes on with the base as `fit` left it. Needs a learned prior.
+        without ids and `side`. What it predicts is one more column; in `fit` it is predicted by
+        models that have not seen the entity. Entities have weights of their own for it, or where
+        these would differ by more than they have in common, all the same one. A stream goes on
+        with the base as `fit` left it. Needs a learned prior.
 
     Attributes
     ----------

@@ -112,7 +112,10 @@ class PriorStream(OwnWeights):
         kept, side = self.kept, None
         if self._side.shape[1]:
             side = self._side[kept.numbers()]
-        prior = find_prior(kept, kept.loss, self.settings.metric, side=side, n_jobs=self.n_jobs)
+        wanted = self.settings
+        prior = find_prior(
+            kept, kept.loss, wanted.metric, side=side, n_jobs=self.n_jobs, base=wanted.base
+        )
         with kept.lock:
             self._prior, self._learned, self._tasks = prior, self._rows, len(kept)
             self._fresh[:] = False

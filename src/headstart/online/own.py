@@ -30,12 +30,17 @@ AT_ONCE = 1 << 14  # entities whose posteriors are found together
 
 @dataclass(frozen=True)
 class PriorSettings:
-    """What is learned and in which shape; `side` names the columns known of an entity."""
+    """What is learned and in which shape.
+
+    `side` names the columns known of an entity; with `base` the last feature is what a model of
+    all rows predicts.
+    """
 
     loss: Loss
     metric: str
     fit_intercept: bool
     side: tuple[str | int, ...] = ()
+    base: bool = False
 
 
 class OwnWeights(Doubling):

@@ -200,7 +200,8 @@ class Aim:
     """What is learned of a covariance, and when learning ends; as in `learn_prior`, checked.
 
     With `initial`, a prior in the units of the tasks, each shape begins there. What a shape is
-    shrunk to is learned all the same, so that learning ends where it does without.
+    shrunk to is learned all the same, so that learning ends where it does without. All tasks have
+    the same weight of the column `shared`.
     """
 
     metric: str
@@ -209,10 +210,12 @@ class Aim:
     max_iter: int
     n_jobs: int = 1
     initial: Start | None = None
+    shared: int | None = None
 
     def first_shape(self, level: bool) -> Diagonal:
         """The simplest shape: one variance for all columns, and with `level` one for the ones."""
-        return Diagonal(same=True, level=level and self.metric != "isotropic")
+        own_level = level and self.metric != "isotropic"
+        return Diagonal(shared=self.shared, same=True, level=own_level)
 
 
 def learn(
@@ -281,7 +284,7 @@ def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
     stages: list[type[Diagonal | Full]] = [Diagonal, Full] if aim.metric == "full" else [Diagonal]
     shrink, tol, max_iter = aim.shrink, aim.tol, aim.max_iter
     if shrink == 0.0 and aim.metric != "isotropic":
-        learning.begin_with(stages[-1]())
+        learning.begin_with(stages[-1](shared=aim.shared))
     learning.begin_at(aim.initial)
     if aim.metric == "isotropic" or shrink == 0.0:
         return learning.climb(tol, max_iter), learning.shape
@@ -290,7 +293,7 @@ def _in_stages(learning: Learning, aim: Aim) -> tuple[Learned, Shape]:
         share = _share(stage, learning.k, learning.T)
         if shrink is not None:
             share = shrink / (1.0 - shrink) if stage is stages[-1] else 0.0
-        learning.go_on(found, stage(share, found.start.variances))
+        learning.go_on(found, stage(share, found.start.variances, aim.shared))
         learning.begin_at(aim.initial)
         passes = max_iter - found.n_iter - (len(stages) - number)
         more = learning.climb(tol, max(passes, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from headstart._core.checks import (
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.inner.start import Start
 from headstart.losses import Loss
-from headstart.meta.prior.em import Aim, learn
+from headstart.meta.prior.em import Aim, Learned, learn
 from headstart.meta.prior.prior import Prior
 from headstart.meta.prior.sample import Shown
 from headstart.meta.prior.units import METRICS, start_seen_from
@@ -30,7 +32,10 @@ MOST_FULL = 64  # columns up to which "auto" learns all covariances
 
 
 class Goal(NamedTuple):
-    """What is to be learned, and when learning ends; as in `learn_prior`, checked."""
+    """What is to be learned, and when learning ends; as in `learn_prior`, checked.
+
+    With `base` the last feature is what a model of all rows predicts, see `_learned`.
+    """
 
     metric: str
     shrink: float | None
@@ -39,6 +44,7 @@ class Goal(NamedTuple):
     n_jobs: int
     most: int | None
     initial: Prior | None = None
+    base: bool = False
 
     @classmethod
     def checked(
@@ -50,6 +56,7 @@ class Goal(NamedTuple):
         shrink: float | None = None,
         max_tasks: int | None = MAX_TASKS,
         initial: Prior | None = None,
+        base: bool = False,
     ) -> Goal:
         """What users give."""
         rate, passes = check_number("tol", tol, above=0.0), check_count("max_iter", max_iter)
@@ -59,13 +66,13 @@ class Goal(NamedTuple):
             shrink = check_number("shrink", shrink, at_least=0.0, below=1.0)
         if initial is not None:
             check_kind("initial", initial, Prior, "as learn_prior gives it, or None")
-        return cls(metric, shrink, rate, passes, check_jobs(n_jobs), most, initial)
+        return cls(metric, shrink, rate, passes, check_jobs(n_jobs), most, initial, base)
 
 
 def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
     """The prior of what was shown, in the units of the users."""
-    e, columns, units, few = shown
-    sparse = isinstance(e, SparseEvidence)
+    columns, units = shown.columns, shown.side_units
+    sparse = isinstance(shown.e, SparseEvidence)
     shape = chosen_metric(goal.metric, columns.width, sparse=sparse)
     if goal.initial is not None:
         _check_initial(goal.initial, shown, loss, shape)
@@ -73,7 +80,7 @@ def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
         with quietly():
             initial = None if goal.initial is None else _begin_at(goal.initial, columns, units)
             aim = Aim(shape, goal.shrink, goal.tol, goal.max_iter, goal.n_jobs, initial)
-            found = learn(e, loss, aim, few, level=columns.intercept)
+            found = _learned(shown, loss, aim, base=goal.base)
     except (ArithmeticError, ValueError) as error:  # of SciPy, NumPy and math
         if isinstance(error, ParquetError):
             raise
@@ -85,6 +92,21 @@ def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
         )
     start = _from_side_units(found.start, units)
     return Prior.learned(start, columns, loss, shape, found.n_iter, found.converged)
+
+
+def _learned(shown: Shown, loss: Loss, aim: Aim, *, base: bool) -> Learned:
+    """Learn; and once more, with one weight of the base for all tasks, where its own say little.
+
+    A base that helps some tasks and misleads as many says nothing of a new one. But how much it
+    misleads is larger for tasks whose labels are, and weights that differ make that the likelier:
+    tasks of other sizes pay for it. So its weights may differ by what they have in common at most.
+    """
+    e, columns, _, few = shown
+    found = learn(e, loss, aim, few, level=columns.intercept)
+    j = columns.centre.size - 1
+    if not base or abs(found.start.effects[j, 0]) >= math.sqrt(found.start.variances[j]):
+        return found
+    return learn(e, loss, replace(aim, shared=j), few, level=columns.intercept)
 
 
 def _check_initial(initial: Prior, shown: Shown, loss: Loss, metric: str) -> None:

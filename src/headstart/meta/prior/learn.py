@@ -134,10 +134,11 @@ def find_prior(
     side: ArrayLike | Sequence[str] | None = None,
     sample_weight: ArrayLike | None = None,
     initial: Prior | None = None,
+    base: bool = False,
 ) -> Prior:
-    """As `learn_prior`, without a word if it has not settled."""
+    """As `learn_prior`, without a word if it has not settled; for `base` see `Goal`."""
     chosen = tasks.loss if isinstance(tasks, Summaries) else get_loss(loss)
-    goal = Goal.checked(metric, tol, max_iter, n_jobs, shrink, max_tasks, initial)
+    goal = Goal.checked(metric, tol, max_iter, n_jobs, shrink, max_tasks, initial, base)
     check_flag("fit_intercept", fit_intercept)
     chosen.check_inner("posterior")
     if isinstance(tasks, ParquetRows):

@@ -17,6 +17,9 @@ do for variance components, gives
 M being the geometric mean of :math:`\bar P^{-1}` and the right side; for one variance a factor
 :math:`\sqrt{\overline{u^2}/\bar p}`. Shrinking adds tasks whose weights are
 known exactly and are spread as a diagonal covariance D.
+
+A weight that all tasks share keeps the least variance there may be. Its start still moves, since
+steps are in units of R.
 """
 
 from __future__ import annotations
@@ -56,12 +59,13 @@ class Diagonal:
         self,
         shrink: float = 0.0,
         target: Vector | None = None,
+        shared: int | None = None,
         *,
         same: bool = False,
         level: bool = False,
     ) -> None:
         self.shrink, self.target = shrink, np.zeros(1) if target is None else target
-        self.same, self.level = same, level
+        self.shared, self.same, self.level = shared, same, level
 
     def _summed(self, values: Vector) -> Vector:
         """Sums over the weights that have the same variance."""
@@ -87,6 +91,8 @@ class Diagonal:
     def covariance(self, coordinates: Vector, least: float, most: float) -> Factored:
         """The covariance there, no variance being above `most` or below `least`."""
         variances = _limited(coordinates, least, most)
+        if self.shared is not None:
+            variances[self.shared] = least
         none = np.empty((0, 0))
         return Factored(variances, none, float(np.log(variances).sum()), none, variances)
 
@@ -159,10 +165,14 @@ class Full:
     ----------
     shrink : tasks that shrinking adds, over those there are
     target : the variances of these
+    shared : number of the weight that all tasks share, if there is one
     """
 
-    def __init__(self, shrink: float = 0.0, target: Vector | None = None) -> None:
+    def __init__(
+        self, shrink: float = 0.0, target: Vector | None = None, shared: int | None = None
+    ) -> None:
         self.shrink, self.target = shrink, np.zeros(1) if target is None else target
+        self.shared = shared
 
     def nearest(self, variances: Vector) -> Vector:
         """Variances of this shape, of any: these."""
@@ -175,7 +185,12 @@ class Full:
     def covariance(self, coordinates: Vector, least: float, most: float) -> Factored:
         """The covariance there, eigenvalues being limited as a diagonal one's variances are."""
         k = round(coordinates.size**0.5)
-        logs, Q = np.linalg.eigh(coordinates.reshape(k, k))
+        logarithm = coordinates.reshape(k, k)
+        if (j := self.shared) is not None:
+            logarithm = logarithm.copy()
+            logarithm[j], logarithm[:, j] = 0.0, 0.0
+            logarithm[j, j] = np.log(least)
+        logs, Q = np.linalg.eigh(logarithm)
         values = _limited(logs, least, most)
         whole = (Q * values) @ Q.T
         return Factored(np.diag(whole).copy(), whole, float(np.log(values).sum()), Q, values)
