@@ -89,6 +89,10 @@ def test_the_prior_is_that_of_one_machine(
     here = fit(MetaRegressor(), rows, **asked)
     there = fit(MetaRegressor(), rows, client=client, folder=tmp_path / "f", **asked)
     assert_same_prior(there, here)
+    asked["initial"] = here.prior_
+    again = fit(MetaRegressor(), rows, client=client, folder=tmp_path / "g", **asked)
+    assert_same_prior(again, fit(MetaRegressor(), rows, **asked))
+    assert again.prior_.n_iter < there.prior_.n_iter
 
 
 def test_the_prior_of_a_classifier(client: Any, tmp_path: Path) -> None:
