@@ -22,7 +22,6 @@ from headstart.estimators.inputs import (
     read_inputs,
     read_rows,
     split_columns,
-    take_group,
 )
 from headstart.tasks.ids import IdIndex, read_ids
 
@@ -77,7 +76,6 @@ def test_ids_and_side_information_leave_a_frame(frame: Any) -> None:
             assert beside.tolist() == [[5], [6], [7], [8]]
     rest, found, beside = split_columns(table, None, "user", required=True)
     assert (np.shape(rest), beside) == ((4, 3), None)
-    rest, found = take_group(table, None, "user", required=True)
     assert read_ids("groups", found).keys == IDS
     rest, found, beside = split_columns(table, ["u"] * 4, None, ["region"], required=True)
     assert found == ["u"] * 4

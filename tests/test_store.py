@@ -513,6 +513,37 @@ FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
+OF_PRIORS: dict[str, tuple[dict[str, Any], str]] = {
+    "weights of fewer": ({"own_weights": np.ones((5, 3))}, "do not fit"),
+    "weights of more columns": ({"own_weights": np.ones((12, 9))}, "own_weights: expected"),
+    "sums of nobody": ({"sums_entity": np.full(12, 10**9)}, "sums_entity: expected"),
+    "sums of one twice": ({"sums_entity": np.zeros(12, np.int64)}, "sums_entity: expected"),
+    "sums of other columns": ({"sums": np.ones((12, 5))}, "sums: expected"),
+    "rows of nobody": (
+        {"log_entity": np.array([10**9]), "log_X": np.ones((1, 2)), "log_y": np.ones(1),
+         "log_weight": np.ones(1)},
+        "log_entity: expected",
+    ),
+    "rows without labels": ({"log_entity": np.array([0]), "log_X": np.ones((1, 2))}, "log_"),
+    "a variance below 0": ({"prior_variances": -np.ones(3)}, "prior_variances: expected"),
+    "a covariance of others": ({"prior_covariance": np.eye(2)}, "prior_covariance: expected"),
+    "a scale of 0": ({"prior_scale": np.zeros(2)}, "prior_scale: expected"),
+    "fewer than no rows": ({"rows": np.array([-1, 36, 12])}, "rows: expected"),
+    "side of others": ({"side": np.ones((12, 2))}, "side: expected"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_PRIORS)
+def test_a_prior_from_a_stranger(name: str, tmp_path: Path) -> None:
+    arrays, message = OF_PRIORS[name]
+    fitted().save(tmp_path / "model")
+    forged(tmp_path / "model")
+    MetaRegressor.load(tmp_path / "model").finish()  # which is right as it is
+    forged(tmp_path / "model", arrays)
+    with pytest.raises(StoreError, match=message):
+        ask(tmp_path / "model")
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_model_from_a_stranger(name: str, tmp_path: Path) -> None:
     arrays, edits, message = FORGERIES[name]

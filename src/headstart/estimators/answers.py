@@ -195,16 +195,6 @@ class Answers(Learned):
         raise NotImplementedError
 
 
-def _finite(answers: Floats) -> Floats:
-    """Answers, if they are numbers."""
-    if not np.isfinite(answers).all():
-        raise ValueError(
-            "X: expected rows of which predictions are finite; those of some grew beyond all "
-            "numbers: they, or what was learned from, are too large"
-        )
-    return answers
-
-
 def _check_one(column: Column) -> None:
     """Raise if rows are of several entities."""
     others = list(dict.fromkeys(column.values))

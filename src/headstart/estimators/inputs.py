@@ -70,11 +70,6 @@ def split_columns(
     return rest, ids, np.column_stack(columns)
 
 
-def take_group(X: Any, groups: Any, group: str | int | None, *, required: bool) -> tuple[Any, Any]:
-    """`X` without its column `group`, and the ids, as in `split_columns`."""
-    return split_columns(X, groups, group, required=required)[:2]
-
-
 class _Table:
     """Columns of a data frame or an array by number."""
 

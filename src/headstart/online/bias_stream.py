@@ -146,12 +146,6 @@ class BiasStream(Stream):
             self._entities = self._room(0)._replace(slot=slot)
             self._learn(X, y, entity, self._rules._replace(moving_on=True))
 
-    def forget_all(self) -> None:
-        """Remember no entity."""
-        with self.lock:
-            self.ids, self._entities = IdIndex(), self._room(0)
-            self._publish()
-
     def set_bias(
         self, last: Vector, total: Vector, *, steps: int, rows: int, mean_square: float
     ) -> None:

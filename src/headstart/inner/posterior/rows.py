@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import inlined, kernel
+from headstart._core.jit import kernel, part
 from headstart._core.lanes import LANES, add_products, take_products
 from headstart.inner.posterior.lines import (
     AHEAD,
@@ -113,7 +113,7 @@ def _answer(rows: Rows, units: Units, tasks: Counts, few: bool, out: Answers) ->
         _predict(rows, rows.other, units, some, n, few, work, out)
 
 
-@inlined
+@part
 def _by_rows(rows: Rows, units: Units, tasks: Counts, n: int, work: Work) -> None:
     """Find g by K, and leave ``K^-1 r`` in the place of r."""
     k, Z, K = len(work.g), work.Z, work.K
@@ -136,7 +136,7 @@ def _by_rows(rows: Rows, units: Units, tasks: Counts, n: int, work: Work) -> Non
             add_products(work.g, j, Z, a * k + j, work.r, a, 1)
 
 
-@inlined
+@part
 def _by_columns(rows: Rows, units: Units, tasks: Counts, work: Work) -> None:
     """Find g by M."""
     k, z, g, K = len(work.g), work.z, work.g, work.K
@@ -157,12 +157,13 @@ def _by_columns(rows: Rows, units: Units, tasks: Counts, work: Work) -> None:
     backward(K, k, g)
 
 
-@inlined
+@part
 def _put_weights(units: Units, tasks: Counts, work: Work, W: Matrix) -> None:
     """``h + R g``."""
     k, x = len(work.g), work.x
-    x[:k] = work.h
     for j in range(k):
+        for l in range(LANES):
+            x[j, l] = work.h[j, l]
         if len(units.root) == k:
             for l in range(LANES):
                 x[j, l] += units.root[j] * work.g[j, l]
@@ -173,7 +174,7 @@ def _put_weights(units: Units, tasks: Counts, work: Work, W: Matrix) -> None:
             W[tasks[l], j] = x[j, l]
 
 
-@inlined
+@part
 def _predict_own(rows: Rows, units: Units, tasks: Counts, n: int, work: Work, out: Answers) -> None:
     """Predictions of the rows that K is of."""
     b, K, r, column, pair = units.noise, work.K, work.r, work.column, work.pair
@@ -193,7 +194,7 @@ def _predict_own(rows: Rows, units: Units, tasks: Counts, n: int, work: Work, ou
                 variance[i] = max(b - b * b * pair[0, l], 0.0)
 
 
-@inlined
+@part
 def _predict(
     rows: Rows,
     some: Some,
