@@ -516,7 +516,7 @@ FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 OF_PRIORS: dict[str, tuple[dict[str, Any], str]] = {
     "weights of fewer": ({"own_weights": np.ones((5, 3))}, "do not fit"),
     "weights of more columns": ({"own_weights": np.ones((12, 9))}, "own_weights: expected"),
-    "weights that are none": ({"own_weights": np.full((12, 3), np.nan)}, "own_weights: expected"),
+    "weights that are none": ({"own_weights": np.full((12, 3), np.nan)}, "finite weights"),
     "weights of another type": ({"own_weights": np.ones((12, 3), np.int64)}, "own_weights: exp"),
     "sums of nobody": ({"sums_entity": np.full(12, 10**9)}, "sums_entity: expected"),
     "sums of one twice": ({"sums_entity": np.zeros(12, np.int64)}, "sums_entity: expected"),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import Vector
 from headstart._core.jit import kernel
 from headstart._core.team import (
@@ -101,7 +102,7 @@ def _rounds(
             gradient[:] = 0.0
             end = min(start + CHUNK, last)
             sum_gradients(rows, objective, work, start, end, h, S, gradient)
-            sums[(start - first) // CHUNK] = gradient
+            assign(sums[(start - first) // CHUNK], gradient)
         finish_round(clock, member, number)
     return False
 

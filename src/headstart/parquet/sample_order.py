@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray
 from headstart._core.jit import kernel
 from headstart.parquet.files import ParquetError
@@ -79,11 +80,11 @@ def _reorder(X: FloatArray, order: NDArray[np.int64]) -> None:
     for first in range(len(order)):
         if done[first]:
             continue
-        held[:] = X[first]
+        assign(held, X[first])
         here = first
         while order[here] != first:
-            X[here] = X[order[here]]
+            assign(X[here], X[order[here]])
             done[here] = True
             here = order[here]
-        X[here] = held
+        assign(X[here], held)
         done[here] = True

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import inlined, kernel
 from headstart.inner.erm.dual import factor_in_place, rounding_of, solve_factored, workspace
@@ -170,7 +171,8 @@ def _descend(batch: Batch, form: Form, q: int, column: Column) -> float:
         if gap <= batch.targets[q]:
             break
         if not gap < math.inf:  # NaN is not either
-            column.b[:], column.s[:] = 0.0, column.start
+            column.b[:] = 0.0
+            assign(column.s, column.start)
         _coordinate_pass(batch, form, ridge, column)
     return gap
 
@@ -262,12 +264,15 @@ def solve_batch(
     for q in range(m):
         if gaps[q] == 0.0:
             continue
-        h[:], b[:] = H[:, q], B[:, q]
+        assign(h, H[:, q])
+        assign(b, B[:, q])
         if math.isfinite(h.sum()):
             objective = Objective(lams[q], form)
             target = TOLERANCE * min(1.0, objective.lam)
             gap, _, solved = solve_task(X, y, objective, h, w, b, target, MAX_ITER, work)
             gaps[q] = 0.0 if solved else gap
-            B[:, q], W[:, q] = b, w
+            assign(B[:, q], b)
+            assign(W[:, q], w)
         else:
-            gaps[q], W[:, q] = 0.0, h
+            gaps[q] = 0.0
+            assign(W[:, q], h)

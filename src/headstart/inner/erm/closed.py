@@ -16,6 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.inner.erm.dual import (
@@ -52,12 +53,14 @@ def solve_squares(
     gap, done = _solve(X, y, objective, h, w, b, target, n < d, work)
     if gap > target and n < d <= len(work.rhs):
         row_w, row_b = work.step, work.center[:n]
-        row_w[:], row_b[:] = w, b
+        assign(row_w, w)
+        assign(row_b, b)
         other, more = _solve(X, y, objective, h, w, b, target, False, work)
         done += more
         if other < gap:
             return other, done
-        w[:], b[:] = row_w, row_b
+        assign(w, row_w)
+        assign(b, row_b)
     return gap, done
 
 
@@ -78,7 +81,8 @@ def _solve(
     m = n if by_rows else d
     point = b if by_rows else w
     best, best_w, best_b = math.inf, work.best_w, work.best_b[:n]
-    w[:], b[:] = h, 0.0
+    assign(w, h)
+    b[:] = 0.0
     for done in range(SOLVES + 1):
         if by_rows:
             gap = _row_residual(X, y, objective, h, w, b, work.rhs)
@@ -91,11 +95,14 @@ def _solve(
             factor_in_place(work.system, m)
         elif not gap < best:
             break
-        best, best_w[:], best_b[:] = gap, w, b
+        best = gap
+        assign(best_w, w)
+        assign(best_b, b)
         solve_factored(work.system, work.rhs, m)
         for i in range(m):
             point[i] += work.rhs[i]
-    w[:], b[:] = best_w, best_b
+    assign(w, best_w)
+    assign(b, best_b)
     if not best < math.inf:  # numbers overflow: w is h
         b[:] = 0.0
         return math.inf, done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.inner.erm.dual import (
@@ -118,11 +119,15 @@ def descend(
         if gap <= target:
             return gap, done
         if gap < best or done == 1:
-            best, best_w[:], best_b[:] = gap, w, b
+            best = gap
+            assign(best_w, w)
+            assign(best_b, b)
         elif not gap < math.inf or form.upper - form.lower == math.inf:
-            w[:], b[:] = best_w, best_b
+            assign(w, best_w)
+            assign(b, best_b)
     gap = gap_at_kkt(X, y, objective, w, b)
     if gap < best:
         return gap, passes
-    w[:], b[:] = best_w, best_b
+    assign(w, best_w)
+    assign(b, best_b)
     return best, passes

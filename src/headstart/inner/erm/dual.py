@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.losses import Objective
@@ -100,7 +101,8 @@ def finite_gap(
     """The gap at the primal point w of b; if it is not finite, both go back to w = h and b = 0."""
     gap = gap_at_kkt(X, y, objective, w, b)
     if not gap < math.inf:  # NaN is not either
-        w[:], b[:] = h, 0.0
+        assign(w, h)
+        b[:] = 0.0
         gap = gap_at_kkt(X, y, objective, w, b)
     return gap if gap < math.inf else math.inf
 
@@ -110,7 +112,7 @@ def primal_from_dual(
     X: FloatArray, y: FloatArray, objective: Objective, h: Vector, b: Vector, w: Vector
 ) -> None:
     """``w = h - sum_i b_i sign_i x_i / (n lam)``."""
-    w[:] = h
+    assign(w, h)
     for i in range(len(y)):
         if b[i] != 0.0:
             add(X, i, -b[i] * sign_of(objective.form, y[i]) / (len(y) * objective.lam), w)

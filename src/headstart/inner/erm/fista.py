@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.inner.erm.dual import finite_gap, gap_at_kkt, primal_from_dual
@@ -33,7 +34,7 @@ def fista(
     t, gap = 1.0, math.inf
     for iteration in range(1, max_iter + 1):
         primal_from_dual(X, y, objective, h, p, w)
-        old[:] = b
+        assign(old, b)
         for i in range(n):
             s = score(form, dot(X, i, w), y[i])
             b[i] = prox_conjugate(form, eta, p[i] + eta * s)

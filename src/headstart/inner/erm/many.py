@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
-from headstart._core.jit import kernel, run_blocks
+from headstart._core.jit import kernel, run_blocks, within
 from headstart.inner.erm.dual import Workspace, workspace
 from headstart.inner.erm.solve import MAX_ITER, TOLERANCE, solve_task
 from headstart.inner.erm.unsolved import Unsolved, warn_of_gaps
@@ -13,7 +14,7 @@ from headstart.losses import Objective
 from headstart.tasks import Rows, TaskSet, longest
 
 
-@kernel
+@within
 def solve_one(
     rows: Rows,
     t: int,
@@ -48,7 +49,7 @@ def _weights(
     work, w, b = workspace(n, h.size), np.empty(h.size), np.empty(n)
     for t in range(first, last):
         gaps[t] = solve_one(rows, t, objective, h, w, b, target, MAX_ITER, work)
-        out[t] = w
+        assign(out[t], w)
 
 
 def erm_weights(

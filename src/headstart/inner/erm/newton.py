@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.inner.erm.dual import SMALL, Workspace, rounding, solve_in_place
@@ -41,7 +42,7 @@ def newton_direction(X: FloatArray, ridge: float, work: Workspace, n_free: int) 
         A[i, i] += ridge
         r[i] = -g[i]
     solve_in_place(A, r, d)
-    step[:] = r[:d]
+    assign(step, r)
 
 
 @kernel
@@ -114,7 +115,8 @@ def polish(
     # moving the centre converges fast without it.
     smallest = 1e-5 * delta
     best, since = gap, 0
-    work.best_w[:], work.best_b[:n] = w, b
+    assign(work.best_w, w)
+    assign(work.best_b[:n], b)
     for iteration in range(max_steps + 1):
         n_free = 0
         for j in range(h.size):
@@ -135,7 +137,8 @@ def polish(
         gap, since = fenchel + infeasible, since + 1
         if gap < best:
             best, since = gap, 0
-            work.best_w[:], work.best_b[:n] = w, b
+            assign(work.best_w, w)
+            assign(work.best_b[:n], b)
         if best <= target or iteration == max_steps or since == 100 or not gap < math.inf:
             break
         if infeasible <= 0.1 * fenchel:
@@ -151,5 +154,6 @@ def polish(
             w[j] += t * step[j]
         for i in range(n):  # from w, not by adding t ds: the gap is to be that of w
             s[i] = score(form, dot(X, i, w), y[i])
-    w[:], b[:] = work.best_w, work.best_b[:n]
+    assign(w, work.best_w)
+    assign(b, work.best_b)
     return best, iteration

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headstart._core.assign import assign
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import kernel
 from headstart.inner.start import with_one
@@ -178,7 +179,7 @@ def gram_times(X: Sparse, omega: Vector, w: Vector) -> Vector:
     Both vectors lie side by side, as in `side_by_side`.
     """
     both = np.zeros((w.size, 2))
-    both[:, 0] = w
+    assign(both[:, 0], w)
     here, out = both[:, 0], both[:, 1]
     for i in range(omega.size):
         if omega[i] != 0.0:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headstart._core.answers import check_answer, quietly
+from headstart._core.assign import assign
 from headstart._core.checks import (
     FloatArray,
     Vector,
@@ -139,7 +140,7 @@ def _weights(
         clear(X, begin, begin + n, S)
         if c.size != n:
             c = averaging(predictor, constant, n)
-        w[:] = h
+        assign(w, h)
         for k in range(n):
             i = drawn[begin + k] if drawn.size > 0 else begin + k
             add(X, i, -c[k] * u[k] / objective.lam, w)

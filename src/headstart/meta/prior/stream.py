@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.answers import check_answer, quietly
+from headstart._core.assign import assign
 from headstart._core.checks import Vector, check_choice, check_flag
 from headstart._core.jit import kernel
 from headstart.inner.posterior import packed
@@ -91,7 +92,7 @@ def _follow_tasks(
     for t in range(len(offsets) - 1):
         number = seen + t + 1
         _shaped(C, metric, 2.0 * k / (2.0 * k + number), V)
-        w[:] = h
+        assign(w, h)
         b = 1.0 if form.margin else _noise(lost[0], noises)
         begin, end = offsets[t], offsets[t + 1]
         loss = follow_rows(X, y, share, begin, end, form, b, w, V)
