@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
@@ -330,3 +331,5 @@ def test_too_little_data_is_said() -> None:
         diagnose(pd.DataFrame({"age": ["old", "1", "2", "3"]}), y, [0, 0, 1, 1], shots=1, folds=2)
     with pytest.raises(ValueError, match=r"X: expected at most 500 columns .*, found 10000"):
         diagnose(np.ones((4, 10_000)), y, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"X: expected dense rows .*, found a sparse matrix"):
+        diagnose(csr_array(X), y, [0, 0, 1, 1], shots=1, folds=2)

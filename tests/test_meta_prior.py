@@ -415,6 +415,8 @@ def test_one_entity_has_one_description() -> None:
         model.adapt(rows, y[:3])
     with pytest.raises(ValueError, match="side: X has no column 'kind'"):
         model.adapt(rows[["a", "b"]], y[:3])
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        model.adapt(frame[:0], y[:0])
 
 
 def test_a_new_entity_starts_from_its_description() -> None:

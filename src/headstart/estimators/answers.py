@@ -167,9 +167,9 @@ class Answers(Learned):
             raise ValueError(
                 f"side: X has no column {next(iter(self.side))!r}; it says where the entity starts"
             )
+        read_inputs(self, rows, sparse=isinstance(self._known, SparseStream))
         if side is not None and np.any(side != side[0]):
             raise ValueError("side: expected rows of one entity, found different values in them")
-        read_inputs(self, rows, sparse=isinstance(self._known, SparseStream))
         if self._has_prior():
             prior = self.prior_ if side is None else self.prior_.at(side[0])
             base = None if self.base_ is None else FrozenEstimator(self.base_)

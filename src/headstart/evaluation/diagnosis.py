@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from headstart._core.checks import Vector, check_count, check_flag, check_generator
@@ -60,7 +61,7 @@ def diagnose(
     Parameters
     ----------
     X, y, groups, group
-        As in `MetaRegressor`; X has at most 500 columns.
+        As in `MetaRegressor`; X is dense and has at most 500 columns.
     shots : int
         Rows of a new task to learn from.
     classify : bool, optional
@@ -95,6 +96,11 @@ def diagnose(
     two = classify is None and np.unique(read_labels(y)).size == 2
     binary = two if classify is None else check_flag("classify", classify)
     table = Table.read(X, y, groups, group, binary=binary)
+    if issparse(table.X):
+        raise ValueError(
+            "X: expected dense rows to compare ways by, found a sparse matrix; X.toarray(), or "
+            "compare by few_shot_curve, which takes it"
+        )
     width = (table.X.shape if hasattr(table.X, "shape") else np.shape(table.X))[-1]
     if width > MAX_COLUMNS:
         raise ValueError(
