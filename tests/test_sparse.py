@@ -378,3 +378,15 @@ def test_starts_are_as_good_as_those_of_dense_rows_in_any_order(mean: float) -> 
     again = MetaRegressor().fit(X[order], y[order], groups=ids[order])
     np.testing.assert_allclose(again.bias_, sparse.bias_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(again.prior_.noise, sparse.prior_.noise, rtol=1e-2)
+
+
+def test_a_task_of_which_no_row_counts_may_be_anywhere() -> None:
+    X, y, ids = drawn(3, T=12)
+    found = []
+    for place in (0, 5, 11):
+        order = np.argsort(np.where(ids == 7, place - 0.5, ids), kind="stable")
+        tasks = TaskSet.from_arrays(csr_array(X[order]), y[order], ids[order])
+        found.append(learn_prior(tasks, sample_weight=(ids[order] != 7).astype(float)))
+    for other in found[1:]:
+        np.testing.assert_allclose(other.bias, found[0].bias, rtol=1e-9)
+        np.testing.assert_allclose(other.covariance, found[0].covariance, rtol=1e-9)
