@@ -21,6 +21,7 @@ from headstart import (
     start_bias,
     task_weights,
 )
+from headstart._core.checks import check_count, check_number
 
 X, y, h = np.eye(3), np.array([1.0, -1.0, 1.0]), np.zeros(3)
 TASKS = TaskSet.from_list([(X, y), (X[:1], y[:1])])
@@ -173,6 +174,13 @@ def test_results_are_told_from_vectors_and_states() -> None:
         evaluate_bias(TASKS, TASKS, learned, 1.0)
     with pytest.raises(TypeError, match="state: expected a BiasState from start_bias"):
         continue_bias(learned, TASKS, 1.0, 1.0)
+
+
+def test_a_duration_is_no_number_though_numpy_calls_it_an_integer() -> None:
+    second = np.timedelta64(1, "s")
+    for check in (check_count, check_number):
+        with pytest.raises(TypeError, match=r"few: expected a.*, found timedelta64"):
+            check("few", second)
 
 
 def test_enormous_counts_are_no_trouble() -> None:

@@ -22,6 +22,7 @@ Vector = NDArray[np.float64]
 ROWS_AT_ONCE = 1 << 16  # block-wise work never makes a temporary the size of the data
 
 SMALLEST = 1e-50  # of numbers in formulas of the theory
+NO_NUMBERS = (bool, np.bool_, np.timedelta64)  # which Python and NumPy call integers
 
 A = TypeVar("A")
 
@@ -44,7 +45,7 @@ def check_number(
     wanted += f" > {above:g}" if above > -math.inf else ""
     wanted += f" >= {at_least:g}" if at_least > -math.inf else ""
     wanted += f" and < {below:g}" if below < math.inf else ""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, Real):
         raise TypeError(f"{name}: expected {wanted}, found {_described(value)}")
     try:
         number = float(value)
@@ -58,7 +59,7 @@ def check_number(
 def check_count(name: str, value: object, *, at_least: int = 1, at_most: int | None = None) -> int:
     """`value` as an int inside the limits."""
     wanted = f"an integer >= {at_least}" + ("" if at_most is None else f" and <= {at_most}")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, Integral):
         raise TypeError(f"{name}: expected {wanted}, found {_described(value)}")
     count = int(value)
     if count < at_least or (at_most is not None and count > at_most):
