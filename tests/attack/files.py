@@ -82,8 +82,10 @@ def _number(value: Any) -> float:
 
 
 def _floats(table: pa.Table, names: list[str]) -> Any:
+    """The columns in float64, or in float32 if all are: what a model keeps of them."""
     columns = [[_number(v) for v in table[name].to_pylist()] for name in names]
-    return np.array(columns).T.reshape(len(table), len(names))
+    small = bool(names) and all(table.schema.field(name).type == pa.float32() for name in names)
+    return np.array(columns).T.reshape(len(table), len(names)).astype("f4" if small else "f8")
 
 
 def _in_memory(table: pa.Table, case: Case, model: Model) -> Model:
