@@ -126,6 +126,21 @@ def test_a_column_too_small_to_square_is_refused() -> None:
     hs.learn_prior([(X * [0.0, 1.0], y)] * 3)  # a column of zeros is nothing of the kind
 
 
+def test_a_stream_goes_on_with_rows_that_cannot_be_squared_and_its_end_says_so() -> None:
+    said = r"X: column 0: expected numbers of at least .* too small"
+    model = hs.MetaRegressor().partial_fit([[0.0]], [1.0], groups=[0])
+    model.partial_fit([[1e-170]], [2.0], groups=[1])  # the second row, after which it learns
+    assert len(model.ids_) == 2
+    assert model.intercept_ == pytest.approx(1.0)  # as it was
+    with pytest.raises(ValueError, match=said):
+        model.finish()
+    with pytest.raises(ValueError, match=said):
+        hs.MetaRegressor(fit_intercept=False).partial_fit([[1e-170]], [2.0], groups=[1])
+    model.partial_fit([[1.0], [2.0]], [3.0, 6.0], groups=[0, 1]).finish()
+    rows = [[0.0], [1e-170], [1.0], [2.0]], [1.0, 2.0, 3.0, 6.0], [0, 1, 0, 1]
+    assert model.bias_ == pytest.approx(hs.MetaRegressor().fit(*rows).bias_)
+
+
 def test_a_prediction_that_overflows_is_not_taken_for_one_without_slope() -> None:
     """The slope of most losses is a number even at NaN, and would hide where a row went."""
     one, other = [[1e149, 1e149]], [1e149, -1e149]

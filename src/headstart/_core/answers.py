@@ -14,6 +14,10 @@ LARGEST = 1e150  # of inputs and labels: squares and products must be numbers to
 A = TypeVar("A")
 
 
+class RangeError(ValueError):
+    """Numbers of which each can be taken, and which cannot be learned from together."""
+
+
 def quietly() -> np.errstate:
     """Without NumPy's warnings of overflow: `check_answer` reports what overflows."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -1,4 +1,8 @@
-"""Streams that learn again whenever the number of their rows is a power of two, and at the end."""
+"""Streams that learn again whenever the number of their rows is a power of two, and at the end.
+
+Rows are refused for what they are, never for what came before them. So where all rows together
+cannot be learned from, the stream goes on with the start it has, and the end of it says why.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from headstart._core.answers import RangeError
+from headstart.meta.prior import Prior
 from headstart.online.stream import Chunk, Positions, Stream
 
 
@@ -31,6 +37,7 @@ class Doubling(Stream):
     """A stream that adds rows to what it keeps, and learns from all of them now and then."""
 
     n_jobs: int
+    _prior: Prior | None
 
     @abstractmethod
     def _add(self, chunk: Chunk, entity: Positions, rows: slice) -> None:
@@ -44,7 +51,15 @@ class Doubling(Stream):
         for rows, learns in doublings(self.n_rows, len(chunk.y)):
             self._add(chunk, entity, rows)
             if learns:
-                self._learn(warns=False)
+                self._learn_midway()
+
+    def _learn_midway(self) -> None:
+        """Learn, if these rows can be learned from; the first must be."""
+        try:
+            self._learn(warns=False)
+        except RangeError:
+            if self._prior is None:
+                raise
 
     def _fit(
         self,

@@ -99,7 +99,7 @@ class PriorStream(OwnWeights):
                 self._fresh[number] = False
             self._rows += 1
             if self._rows & (self._rows - 1) == 0:
-                self._learn(warns=False)
+                self._learn_midway()
 
     def _finish(self) -> None:
         if len(self.kept) == 0:

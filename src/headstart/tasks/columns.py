@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array
 
+from headstart._core.answers import RangeError
 from headstart._core.checks import ROWS_AT_ONCE, FloatArray, Vector
 from headstart.tasks.sparse import Csr
 
@@ -263,7 +264,7 @@ def units_of(
 
 def refuse_tiny(column: int) -> NoReturn:
     """Raise because no number of a column, which are not all the same, can be squared."""
-    raise ValueError(
+    raise RangeError(
         f"X: column {column}: expected numbers of at least {LEAST_SQUARE**0.5:g}, found none but "
         "smaller ones, too small to square; use other units"
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headstart._core.answers import quietly
+from headstart._core.answers import RangeError, quietly
 from headstart._core.checks import (
     check_choice,
     check_count,
@@ -86,7 +86,7 @@ def learn_from(shown: Shown, loss: Loss, goal: Goal) -> Prior:
             raise
         found = None
     if found is None or not _are_numbers(found.start, columns):
-        raise ValueError(
+        raise RangeError(
             "tasks: the numbers are too large or too small to learn from; use other units, or "
             "weights nearer to 1"
         )
