@@ -152,7 +152,7 @@ FAULTS: dict[str, Callable[[Rng, Column], Column]] = {
     "halves": lambda _, c: pa.array(np.arange(len(c)) / 8.0).cast(pa.float16()),
     "float32": lambda _, c: pa.array(np.arange(len(c)) % 5 - 2.0).cast(pa.float32()),
     "unsigned": lambda rng, c: pa.array(rng.integers(0, 2**64, len(c), np.uint64)),
-    "dictionary": lambda _, c: c.dictionary_encode(),
+    "dictionary": lambda _, c: c if pa.types.is_null(c.type) else c.dictionary_encode(),
     "bytes": lambda _, c: pa.array([str(v).encode() for v in _py(c)]),
 }
 
