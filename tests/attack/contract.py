@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import headstart as hs
+from headstart._core.answers import RangeError
 from headstart.datasets import DataUnavailableError
 
 PACKAGE = str(Path(hs.__file__).parent)
 KINDS = (ValueError, TypeError, KeyError, AttributeError, NotFittedError, ImportError,
-         DataUnavailableError,)  # fmt: skip
+         DataUnavailableError, RangeError,)  # fmt: skip
 NAMES_SOMETHING = re.compile(r"^['\"]?[\w .,'()\[\]-]{1,60}: \S")
 INFINITE = {"validation_loss"}  # of a candidate that grew beyond all numbers
 
@@ -73,7 +74,7 @@ def fault_of(error: Exception, allowed: tuple[type[Exception], ...]) -> str:
     if not line.startswith("raise"):
         return f"lets {said} through {_where(error)}"
     named = NAMES_SOMETHING.match(str(error)) or "binary classification" in str(error)
-    if ours and type(error) in (ValueError, TypeError) and not named:
+    if ours and type(error) in (ValueError, TypeError, RangeError) and not named:
         return f"names no argument: {said} {_where(error)}"
     return ""
 
