@@ -77,6 +77,8 @@ def test_names_of_groups_are_public_and_in_one_group() -> None:
     assert len(placed) == len(set(placed))
     assert set(placed) <= set(headstart.__all__)
     assert set(MODULES) <= {path.stem for path in (ROOT / "src" / "headstart").iterdir()}
+    named = re.findall(r"`headstart\.([a-z_]+)[.`]", (ROOT / "README.md").read_text("utf-8"))
+    assert set(named) <= set(MODULES)
 
 
 def test_every_command_is_there(site: Path) -> None:

@@ -38,8 +38,8 @@ from headstart.experiments import (
     deal,
     draw_data,
     methods_of,
+    run,
 )
-from headstart.experiments.reproduce import run
 from headstart.experiments.running import learning_times, run_method
 
 Array = NDArray[np.float64]

@@ -3,8 +3,7 @@ r"""Algorithm 1 and its dual: one pass over the rows closes the gap between them
 Algorithm 1 goes through the rows of a task once. Its subgradients, divided by their number, are a
 point of the dual problem, so every pass comes with a lower bound of what it tried to minimise. On
 the left the two values after k rows of one task, and the exact minimum between them. On the right
-the gap of thirty tasks: it falls with every row, and never exceeds the paper's
-:math:`c_{k,\lambda}`.
+the gap of thirty tasks: its mean falls, and here no gap exceeds the paper's :math:`c_{k,\lambda}`.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 
 A prior knows how much tasks differ and how noisy rows are, so a prediction comes with a standard
 deviation: large for a task that has shown nothing, and smaller with each row. On the left it
-shrinks; on the right the share of labels inside, for all coverages at once. Where the model is
-wrong this fails, and `plot.intervals` shows it: look at yours.
+shrinks; on the right how far the share of labels inside is from the coverage that was asked for.
+Where the model is wrong this fails, and `plot.intervals` shows it: look at yours.
 """
 
 import matplotlib.pyplot as plt
@@ -45,8 +45,10 @@ left.set(xlabel="rows of a new task", ylabel="width of 90 % intervals")
 covered = {}
 for k, color in zip(shots, ("#e69f00", "#009e73", "#56b4e9", "#0072b2", "#cc79a7"), strict=True):
     covered[k] = [float(np.mean(inside[k] <= norm.ppf(0.5 + c / 2))) for c in coverages]
-    right.plot(coverages, covered[k], "o-", markersize=3, color=color, label=f"after {k} rows")
-right.plot([0, 1], [0, 1], color="#222222", lw=0.8)
-right.set(xlabel="coverage asked for", ylabel="share of labels inside", aspect="equal")
+    right.plot(
+        coverages, covered[k] - coverages, "o-", markersize=3, color=color, label=f"after {k} rows"
+    )
+right.axhline(0.0, color="#222222", lw=0.8)
+right.set(xlabel="coverage asked for", ylabel="share of labels inside, less that", ylim=(-0.1, 0.1))
 right.legend(frameon=False)
 plt.show()

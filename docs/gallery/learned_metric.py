@@ -1,7 +1,8 @@
 """What the learned metric sees: directions in which tasks differ, and directions in which not.
 
-The tasks' weights lie along a line, nearly. One number for all directions must allow for the
-widest; a variance for each column knows their sizes; the full covariance has the shape itself.
+The tasks' weights lie along a line, nearly. One number for all directions is too small along the
+line and too large across it; a variance for each column knows their sizes; the full covariance has
+the shape itself.
 What that is worth is on the right: the fewer rows a new task has shown, the more the shape decides.
 """
 

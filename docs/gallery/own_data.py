@@ -5,6 +5,8 @@ statsmodels carries) has what firms invested each year, with their value and the
 questions are always the same: does sharing help, what is shared, and who is unusual?
 """
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 from statsmodels.datasets import grunfeld
 
@@ -18,7 +20,7 @@ print(table.head(3).to_string(index=False))
 # Does it help? With eleven firms the answer is as sure as eleven firms allow.
 
 found = diagnose(X, invested, group="firm", shots=6)
-print(found.headline)
+print(fill(found.headline, 75))
 print("verdict:", found.verdict)
 
 # %%
@@ -28,7 +30,7 @@ model = MetaRegressor(group="firm").fit(X, invested)
 print(model.summary().round(3).to_string())
 
 axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")[1]
-plot.entities(model, ax=axes, target="investment")
+_ = plot.entities(model, ax=axes, target="investment")
 
 # %%
 # Errors on firms held out, by the years that are known of them.

@@ -1,7 +1,7 @@
 """An environment of one's own: two kinds of tasks, and what it is worth to know the kind.
 
-The environments of the package have one centre. Any function that gives a `TaskSet` is an
-environment too: here two clusters. A single bias lies between them, where no task is. Told the
+`Mixture` draws clusters of tasks. Here is the same by hand, to show that any function that gives a
+`TaskSet` will do as an environment. A single bias lies between them, where no task is. Told the
 kind of a task (`side`), the prior learns a start for each, and what is left to differ is small.
 """
 

@@ -1,4 +1,4 @@
-r"""A loss of one's own: log cosh, in six lines, in every algorithm.
+r"""A loss of one's own: log cosh, for Algorithms 1 and 2 and for the prior.
 
 A loss is a class with its parts as static methods of numbers, which are compiled. Its slope is
 enough for Algorithms 1 and 2; a parabola above it is enough for a learned prior. Log cosh is a

@@ -9,23 +9,15 @@ which `learn_bias` returns, is calm, and with a small step it lags behind.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from headstart import learn_bias, task_weights
+from headstart import learn_bias
 from headstart.environments import RegressionEnvironment
+from headstart.theory import meta_objective
 
 reg, steps = 0.1, (3.0, 0.3)
 tasks, weights = RegressionEnvironment(n_features=2).draw(200, 10, random_state=0)
 some = tasks.subset(range(60))
 axis = np.linspace(-1.0, 7.0, 41)
-
-
-def meta_objective(h: np.ndarray) -> float:
-    """The mean over tasks of the regularised loss of their exact solutions."""
-    own = task_weights(some, h, reg, inner="erm")
-    losses = [np.abs(X @ w - y).mean() for (X, y), w in zip(some, own, strict=True)]
-    return float(np.mean(losses) + reg / 2.0 * np.mean(np.sum((own - h) ** 2, axis=1)))
-
-
-height = np.array([[meta_objective(np.array([a, b])) for a in axis] for b in axis])
+height = np.array([[meta_objective(some, np.array([a, b]), reg) for a in axis] for b in axis])
 
 # %%
 # The same 200 tasks with two steps.

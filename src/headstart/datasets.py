@@ -24,6 +24,7 @@ LENK = "lenk_data.mat"
 LENK_SHA256 = "e6cc1029fa15ba8135dfca0f6a4bfa75599b4d43fe77224ce6b07bf9cdeb3e0b"
 LENK_REPOSITORY = "https://github.com/prolearner/onlineLTL"
 LENK_PEOPLE, TRAINING, TESTING, SHOTS = 180, 16, 4, 8
+SEVERAL = f"names of several folders are joined by {os.pathsep!r}"
 EXAM, EXAM_SCHOOLS = "exam.parquet", 65
 EXAM_COLUMNS = ["standLRT", "schavg", "sex", "vr", "intake", "type", "normexam", "school"]
 
@@ -89,7 +90,7 @@ def _lenk_file() -> Path:
             why = f"it could not be downloaded ({type(error).__name__})"
     raise DataUnavailableError(
         f"{LENK}: {why}; put data/{LENK} of {LENK_REPOSITORY} into a folder and set "
-        "HEADSTART_DATA to that folder"
+        f"HEADSTART_DATA to that folder; {SEVERAL}"
     )
 
 
@@ -138,7 +139,7 @@ def load_exam() -> TaskSet:
     if path is None:
         raise DataUnavailableError(
             f"{EXAM}: {why}; `python examples/prepare.py` writes it into examples/data, which is "
-            "the folder to name in HEADSTART_DATA"
+            f"the folder to name in HEADSTART_DATA; {SEVERAL}"
         )
     try:
         table = pq.read_table(path, columns=EXAM_COLUMNS)

@@ -42,3 +42,19 @@ class RidgeCV:
     def __init__(self, alphas: ArrayLike = ...) -> None: ...
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self: ...
     def predict(self, X: ArrayLike) -> NDArray[np.float64]: ...
+
+class BayesianRidge:
+    alpha_: float
+    lambda_: float
+    def __init__(
+        self,
+        *,
+        max_iter: int,
+        tol: float,
+        alpha_1: float,
+        alpha_2: float,
+        lambda_1: float,
+        lambda_2: float,
+        fit_intercept: bool,
+    ) -> None: ...
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self: ...

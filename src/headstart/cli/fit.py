@@ -66,7 +66,7 @@ def fit(
 ) -> None:
     """Learn where entities start, how far they go from there, and every entity's own weights.
 
-    From a folder, with --batch-rows and with --scheduler, only the start: adapt writes weights.
+    From a folder, with `--batch-rows` or `--scheduler`: the start alone. `adapt` writes weights.
     """
     source = Source(data, batch_rows, scheduler)
     with mistakes(data):

@@ -35,7 +35,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option(help="A look in about a minute.")] = False,
     order: Annotated[str, typer.Option(help="stream (the paper) or resample.")] = "stream",
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("results"),
-    jobs: Annotated[int | None, typer.Option(min=1, help="Pieces at once; all cores.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as cores.")] = None,
     scheduler: Scheduler = None,
 ) -> None:
     """The paper's experiments: curves, figures and a report.

@@ -122,7 +122,7 @@ def _pinned(tasks: TaskSet, name: str, *, free: bool) -> Prior:
     loss = get_loss(name)
     e, columns, _, _ = task_evidence(tasks, loss, intercept=True)
     with one_blas_thread():
-        learning = Learning(e, loss, _Pinned(columns.width, free=free))
+        learning = Learning(e, loss, _Pinned(columns.width, free=free), level=True)
         found = learning.climb(TOLERANCE, MAX_ITER)
     return Prior.learned(found.start, columns, loss, "full", found.n_iter, found.converged)
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import ROWS_AT_ONCE, Vector
 from headstart._core.jit import kernel, part
+from headstart.inner.posterior.pooled import Pooled
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
-
-RIDGE = 1e-8  # of the columns' mean square
 
 
 class Evidence(NamedTuple):
@@ -84,15 +83,13 @@ class Evidence(NamedTuple):
             side=self.side[tasks],
         )
 
-    def pooled(self, multiple: float) -> tuple[Vector, float, float]:
-        """Weights of all tasks together for labels so many times as large, rows as they are.
-
-        Also the labels' sum of squares, and what the weights leave of it.
-        """
-        if not (self.slot >= 0).any() and len(self.y) < self.width:
-            square = float(self.weight @ np.square(self.y))
-            return self._pooled_rows(multiple, square)
-        return solve_pooled(*self.gram(), multiple)
+    def pooled(self, width: int) -> Pooled:
+        """The rows of all tasks together, in so many of the first columns."""
+        if not (self.slot >= 0).any() and len(self.y) < width:
+            root = np.sqrt(self.weight)
+            return Pooled.of_rows(self.X[:, :width] * root[:, None], self.y * root, self.n_rows)
+        A, c, square = self.gram()
+        return Pooled.of_gram(A[:width, :width], c[:width], square, self.n_rows)
 
     def gram(self) -> tuple[Matrix, Vector, float]:
         """All rows pooled: A and c of `Evidence` for the squared loss, and the labels' squares."""
@@ -105,28 +102,6 @@ class Evidence(NamedTuple):
             A += scaled @ self.X[rows]
             c += scaled @ self.y[rows]
         return A, c, square
-
-    def _pooled_rows(self, multiple: float, square: float) -> tuple[Vector, float, float]:
-        """The same of fewer rows than columns, by a matrix of the size of the rows.
-
-        ``(Z^T Z + r I)^-1 Z^T = Z^T (Z Z^T + r I)^-1``.
-        """
-        root = np.sqrt(self.weight)
-        Z, y = self.X * root[:, None], self.y * root
-        K = Z @ Z.T
-        K[np.diag_indices_from(K)] += RIDGE * np.trace(K) / self.width + 1e-300
-        h = Z.T @ np.linalg.solve(K, multiple * y)
-        return h, square, square - float((Z @ h) @ y)
-
-
-def solve_pooled(
-    A: Matrix, c: Vector, square: float, multiple: float
-) -> tuple[Vector, float, float]:
-    """The weights of `Evidence.pooled`, the labels' sum of squares, and what they leave of it."""
-    A = np.array(A)
-    A[np.diag_indices_from(A)] += RIDGE * np.trace(A) / len(A) + 1e-300
-    h = np.asarray(np.linalg.solve(A, multiple * c), np.float64)
-    return h, square, square - float(h @ c)
 
 
 def packed_size(k: int) -> int:

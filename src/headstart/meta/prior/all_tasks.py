@@ -15,14 +15,9 @@ from numpy.typing import NDArray
 
 from headstart._core.blas import one_blas_thread
 from headstart._core.checks import Vector
-from headstart.inner.posterior.evidence import (
-    Evidence,
-    packed,
-    packed_size,
-    solve_pooled,
-    unpacked,
-)
+from headstart.inner.posterior.evidence import Evidence, packed, packed_size, unpacked
 from headstart.inner.posterior.passes import Plan, Totals, plan, take_pass
+from headstart.inner.posterior.pooled import Pooled
 from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
 from headstart.losses import Loss
@@ -193,11 +188,11 @@ class AllSums:
             self._size = Size(self._k, int(T), float(N), side, float(self._k), dense > 0.0)
         return self._size
 
-    def pooled(self, multiple: float) -> tuple[Vector, float, float]:
+    def pooled(self, width: int) -> Pooled:
         """As `Evidence.pooled`."""
         found, cut = self._held.sum(_pool, self.units), packed_size(self._k)
         A, c, square = unpacked(found[:cut]), found[cut:-1], float(found[-1])
-        return solve_pooled(A, c, square, multiple)
+        return Pooled.of_gram(A[:width, :width], c[:width], square, self.size.n_rows)
 
     def first_moments(self, start: Start, loss: Loss) -> Moments:  # noqa: ARG002 - none are needed
         """None, with the squared loss."""

@@ -4,8 +4,12 @@ The likelihood of all rows, or for other losses than the squared one its lower b
 by passes over the tasks (`posterior`), each followed by a step of the starts, the covariance and
 the noise. Sums over tasks are all it needs, so order does not matter. A task's start is
 :math:`B\varphi(s)`, with :math:`\varphi = (1, s)` and s what is known of the task; with nothing
-known B is the bias h. Classes that a line divides are the likelier the larger the weights:
-there, starts are themselves taken to be spread around 0, widely.
+known B is the bias h.
+
+Starts are themselves taken to be spread around 0 in standard units, see `guess`: the level is not,
+where labels are numbers. With many rows that changes nothing. But of as many columns as rows there
+are starts that leave no noise at all, and classes that a line divides are the likelier the larger
+the weights.
 
 A diagonal covariance is shrunk to the best isotropic one, a full covariance to that diagonal one:
 with :math:`\nu` tasks added whose weights are known exactly and spread as the simpler D, it is
@@ -32,7 +36,7 @@ from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
 from headstart.losses import Loss
 from headstart.meta.prior.accelerate import Step, climb
-from headstart.meta.prior.guess import first_guess, sparse_guess
+from headstart.meta.prior.guess import MARGINS, first_guess, sparse_guess
 from headstart.meta.prior.pooled import pooled_starts, without_starts
 from headstart.meta.prior.shapes import Diagonal, Factored, Full, Shape
 from headstart.meta.prior.task_sums import LocalSums, TaskSums
@@ -41,7 +45,6 @@ Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 FLOOR = 1e-8  # of a variance, as a share of the largest and of what rows can tell
-MARGINS = 10.0  # how large starts are, and how far tasks go at most, where labels are -1 and +1
 NEGLIGIBLE = 0.01  # a gain for each number that is learned: chance alone makes one of 1/2
 SIDE_RIDGE = 1e-6  # what is known of tasks has mean squares 1
 
@@ -63,7 +66,14 @@ class Learning:
     """
 
     def __init__(
-        self, e: AnyEvidence | TaskSums, loss: Loss, shape: Shape, n_jobs: int = 1
+        self,
+        e: AnyEvidence | TaskSums,
+        loss: Loss,
+        shape: Shape,
+        n_jobs: int = 1,
+        *,
+        level: bool = False,
+        pulled: bool = True,
     ) -> None:
         self.tasks: TaskSums = as_sums(e, n_jobs)
         self.loss, size = loss, self.tasks.size
@@ -73,13 +83,15 @@ class Learning:
         ridge[0] = 0.0
         self.inverse = np.linalg.inv(self.S + np.diag(ridge))
         self.longest, self.last_step = 1.0, np.zeros((self.k, self.r))
-        self.ridge = 1.0 / (MARGINS**2 * self.T) if loss.binary else 0.0
         self.still = isinstance(e, SparseEvidence)  # starts stay where pooled rows have them
         if isinstance(e, SparseEvidence):
             guess = sparse_guess(e, loss)
         else:
-            guess = first_guess(self.tasks, loss)
-        self.first_effects, self.variance, self.first_noise, self.least_noise = guess
+            guess = first_guess(self.tasks, loss, level=level)
+        self.first_effects, self.variance, self.first_noise, self.least_noise, spread = guess
+        self.ridge = np.full(self.k, 1.0 / (spread * self.T) if pulled or loss.binary else 0.0)
+        if level and not loss.binary:
+            self.ridge[-1] = 0.0
         self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
         self.unit = math.sqrt(self.variance)
         self.begin_with(shape)
@@ -157,11 +169,13 @@ class Learning:
             b = self.least_noise
             if mean > self.least_loss:
                 b = max(self.loss.fit_noise(mean), b)
-        moved = F @ self.inverse - self.ridge * shape.inner(sigma, start.effects)
+        pull = shape.inner(sigma, self.ridge[:, None] * start.effects)
+        moved = (F - pull) @ self.inverse
         if self.still:
             moved = np.zeros_like(F)
-        gone = gone - shape.outer(moved, F - 0.5 * moved @ self.S)  # about the new starts
-        step = shape.outward(sigma, info, moved, self.ridge)
+        plain = shape.solved(sigma, shape.information(0.0 * V), moved, self.ridge)
+        gone = gone - shape.outer(plain, F - 0.5 * plain @ self.S)  # about the new starts
+        step = shape.outward(sigma, shape.solved(sigma, info, moved, self.ridge))
         effects = start.effects + (self._shortened(step) if self.loss.binary else step)
         image = self._point(effects, shape.step(sigma, info, gone), b)
         if not self.loss.bounded:
@@ -170,12 +184,11 @@ class Learning:
             return Step(point, image, None, -left, left, now)
 
         def sure() -> Vector:
-            most = shape.information(0.0 * V)
-            effects = start.effects + shape.outward(sigma, most, moved, self.ridge)
+            effects = start.effects + shape.outward(sigma, plain)
             return self._point(effects, shape.plain_step(sigma, info, gone), b)
 
         value = sums.log_likelihood(start, self.loss, self.N) + T * shape.shrinking(sigma)
-        value -= 0.5 * T * self.ridge * float(np.square(start.effects).sum())
+        value -= 0.5 * T * float(self.ridge @ np.square(start.effects).sum(axis=1))
         return Step(point, image, sure, value, 0.0, now)
 
     def _shortened(self, step: Matrix) -> Matrix:
@@ -247,11 +260,12 @@ def learn(
 def _learn(
     e: AnyEvidence | TaskSums, loss: Loss, aim: Aim, few: Counts | Evidence | None, level: bool
 ) -> Learned:
-    begin = Learning(_begin_with(e, few), loss, aim.first_shape(level), aim.n_jobs)
+    how = {"level": level, "pulled": aim.shrink != 0.0}
+    begin = Learning(_begin_with(e, few), loss, aim.first_shape(level), aim.n_jobs, **how)
     found, shape = _in_stages(begin, aim)
     if few is None:
         return found
-    learning = Learning(e, loss, shape, aim.n_jobs)
+    learning = Learning(e, loss, shape, aim.n_jobs, **how)
     if aim.shrink is None and shape.shrink > 0.0:
         shape.shrink = _share(type(shape), learning.k, learning.T)
     start, enough = found.start, max(aim.tol, NEGLIGIBLE * learning.first.size / learning.T)

@@ -66,7 +66,8 @@ def learn_prior(
         `Summaries`, as they have it.
     shrink : float, optional
         A covariance C is :math:`(1-\rho)C + \rho D`, with D the best of the next simpler shape;
-        0 for the most likely covariance. By default both a diagonal and a full one are shrunk,
+        0 for the most likely covariance and start. Else starts are pulled to 0 too, weakly, in
+        standard units. By default both a diagonal and a full one are shrunk,
         :math:`\rho = \nu/(\nu + T)` with :math:`\nu = \frac k4(1+\frac kT)` and
         :math:`2k(1+\frac kT)` for k columns and T tasks.
     max_tasks : int, optional

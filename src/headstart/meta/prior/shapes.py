@@ -116,10 +116,16 @@ class Diagonal:
         """``R^T`` times the starts: their pull to 0, in units of R."""
         return np.asarray(np.sqrt(sigma.variances)[:, None] * effects)
 
-    def outward(self, sigma: Factored, info: Vector, moved: Matrix, ridge: float) -> Matrix:
-        """How far starts move that in units of R would by themselves go `moved`."""
-        info = info + ridge * sigma.variances
-        return np.asarray(moved * (np.sqrt(sigma.variances) / info)[:, None])
+    def solved(self, sigma: Factored, info: Vector, moved: Matrix, ridge: Vector) -> Matrix:
+        """How far starts move that would go `moved`, if rows told all and nothing pulled at them.
+
+        Like `moved` in units of R.
+        """
+        return np.asarray(moved / (info + ridge * sigma.variances)[:, None])
+
+    def outward(self, sigma: Factored, moved: Matrix) -> Matrix:
+        """R times that."""
+        return np.asarray(np.sqrt(sigma.variances)[:, None] * moved)
 
     def norm(self, info: Vector, moved: Matrix) -> float:
         """About what that move gains, for each task."""
@@ -216,10 +222,17 @@ class Full:
         """``R^T`` times the starts: their pull to 0, in units of R."""
         return np.asarray((sigma.Q * np.sqrt(sigma.values)).T @ effects)
 
-    def outward(self, sigma: Factored, info: Matrix, moved: Matrix, ridge: float) -> Matrix:
-        """How far starts move that in units of R would by themselves go `moved`."""
-        info = info + ridge * np.diag(sigma.values)
-        return np.asarray((sigma.Q * np.sqrt(sigma.values)) @ np.linalg.solve(info, moved))
+    def solved(self, sigma: Factored, info: Matrix, moved: Matrix, ridge: Vector) -> Matrix:
+        """How far starts move that would go `moved`, if rows told all and nothing pulled at them.
+
+        Like `moved` in units of R.
+        """
+        R = sigma.Q * np.sqrt(sigma.values)
+        return np.asarray(np.linalg.solve(info + (R.T * ridge) @ R, moved))
+
+    def outward(self, sigma: Factored, moved: Matrix) -> Matrix:
+        """R times that."""
+        return np.asarray((sigma.Q * np.sqrt(sigma.values)) @ moved)
 
     def norm(self, info: Matrix, moved: Matrix) -> float:
         """About what that move gains, for each task."""

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from headstart._core.checks import Vector
 from headstart.inner.posterior.passes import (
     AnyEvidence,
     Totals,
@@ -20,6 +19,7 @@ from headstart.inner.posterior.passes import (
     plan,
     take_pass,
 )
+from headstart.inner.posterior.pooled import Pooled
 from headstart.inner.posterior.sparse_evidence import SparseEvidence
 from headstart.inner.posterior.state import Moments
 from headstart.inner.start import Start
@@ -55,7 +55,7 @@ class TaskSums(Protocol):
     def size(self) -> Size:
         """How much there is of them."""
 
-    def pooled(self, multiple: float) -> tuple[Vector, float, float]:
+    def pooled(self, width: int) -> Pooled:
         """As `Evidence.pooled`."""
 
     def first_moments(self, start: Start, loss: Loss) -> Moments:
@@ -78,11 +78,11 @@ class LocalSums:
         side = e.side.T @ e.side / e.n_tasks
         return Size(e.width, e.n_tasks, e.n_rows, side, e.norm, bool(self._plan.dense))
 
-    def pooled(self, multiple: float) -> tuple[Vector, float, float]:
+    def pooled(self, width: int) -> Pooled:
         """As `Evidence.pooled`."""
         if isinstance(self.e, SparseEvidence):
             raise TypeError("e: expected dense rows; sparse ones are pooled by pooled_starts")
-        return self.e.pooled(multiple)
+        return self.e.pooled(width)
 
     def first_moments(self, start: Start, loss: Loss) -> Moments:
         """Predictions of every row as a prior has them."""
