@@ -100,8 +100,11 @@ def test_long_tasks_of_a_sample_are_summed(
     assert sums.n_tasks == rows.n_tasks == 50
 
 
-def test_all_of_many_tasks_begin_with_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = table(400)
+@pytest.mark.parametrize("scattered", [False, True])
+def test_all_of_many_tasks_begin_with_few(
+    scattered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = mixed(table(400)) if scattered else table(400)
     for module in (headstart.meta.prior.sample, headstart.meta.prior.from_dataset):
         monkeypatch.setattr(module, "MANY_TASKS", 120)
     monkeypatch.setattr("headstart.meta.prior.shown.MANY_TASKS", 120)

@@ -190,6 +190,8 @@ def test_nobody_there() -> None:
 def test_watching_leaves_the_faults_of_files_alone(client: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), watching(client):
         (tmp_path / "no").read_text()
+    with pytest.raises(OSError, match=r"^the disk is full"), watching(client):
+        raise OSError("the disk is full")  # as Arrow on a worker says it, of no file
 
 
 def run(*arguments: object) -> tuple[int, str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,23 @@ def test_a_fault_leaves_no_file_and_no_note(
     with pytest.raises(ParquetError, match="expected finite numbers, found inf"):
         adapt_all(model, rows, tmp_path / "out", n_jobs=1)
     assert [p.name for p in (tmp_path / "out").rglob("*") if p.is_file()] == ["job.json"]
+
+
+def test_workers_in_another_folder_find_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table(30)
+    write(frame, tmp_path / "in")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    rows, model = ParquetRows("in", "id", "y"), fitted(frame)
+    new = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, new, os.chdir, (tmp_path / "elsewhere",)) as pool:
+        index = adapt_all(model, rows, "out", executor=pool)
+    assert index.rows == len(frame)
+    assert not any((tmp_path / "elsewhere").iterdir())
+    same = adapt_all(model, ParquetRows(tmp_path / "." / "in", "id", "y"), tmp_path / "out")
+    assert same.run == index.run  # the same job by another name of its folder
 
 
 def test_a_stopped_job_resumes(tmp_path: Path) -> None:

@@ -107,6 +107,37 @@ def test_a_place_is_written_listed_and_removed(place: Remote, tmp_path: Path) ->
     assert {p.name for p in place.iterdir()} == {"y.bin"}
 
 
+def test_a_store_that_cannot_remove_folders_removes_objects(
+    place: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a/x", "a/b/y", "c"):
+        (place / name).put(b"1")
+
+    class Unable:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(connected, name)
+
+        def delete_dir(self, path: str) -> None:
+            raise OSError(f"{path}: 500")
+
+    connected, base = places._connected(place.root)
+    monkeypatch.setattr(places, "_connected", lambda _: (Unable(), base))
+    remove_folder(place / "a")
+    assert [p.name for p in place.files(recursive=True)] == ["c"]
+
+
+@pytest.mark.parametrize("error", [OSError("no credentials"), pa.ArrowException("no credentials")])
+def test_a_store_that_cannot_be_opened_is_named(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(places, "_connected", fail)
+    with pytest.raises(StorageError, match=r"^s3://b/c: .*cannot be opened \(no credentials\)"):
+        as_place("s3://b/c").exists()
+
+
 def test_what_fails_while_it_is_written_leaves_nothing(place: Remote) -> None:
     def fail(aside: Path) -> None:
         aside.write_text("half")

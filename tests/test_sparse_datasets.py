@@ -14,7 +14,14 @@ from datasets_on_disk import read
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
-from headstart import MetaClassifier, MetaRegressor, TaskSet, learn_bias, load_model
+from headstart import (
+    MetaClassifier,
+    MetaRegressor,
+    TaskSet,
+    learn_bias,
+    learn_prior,
+    load_model,
+)
 from headstart.estimators import sparse_dataset
 from headstart.jobs import adapt_all
 from headstart.parquet import ParquetError, ParquetRows
@@ -55,6 +62,20 @@ def write(folder: Path, X: Any, y: Any, ids: Any, order: Any = None, **more: Any
 
 def dataset(folder: Path, **more: Any) -> ParquetRows:
     return ParquetRows(folder, "who", "y", sparse=LISTS, n_columns=D, **more)
+
+
+@pytest.mark.parametrize("most", [None, 20, 65_536])
+def test_its_prior_is_that_of_the_matrix(most: int | None, tmp_path: Path) -> None:
+    X, y, ids = rows_of()
+    order = np.random.default_rng(1).permutation(len(y))
+    rows = dataset(write(tmp_path / "in", X, y, ids, order))
+    tasks = TaskSet.from_arrays(X[order], y[order], ids[order])
+    asked: dict[str, Any] = {"fit_intercept": True, "max_tasks": most}
+    found, expected = learn_prior(rows, **asked), learn_prior(tasks, **asked)
+    np.testing.assert_allclose(found.bias, expected.bias, rtol=1e-9)
+    np.testing.assert_allclose(found.variances, expected.variances, rtol=1e-9)
+    with pytest.raises(ValueError, match="side: expected None with a dataset of sparse rows"):
+        learn_prior(rows, side=["y"])
 
 
 @pytest.mark.parametrize("scattered", [False, True])

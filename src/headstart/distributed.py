@@ -141,11 +141,20 @@ def watching(client: Cluster, what_stays: str = "") -> Iterator[None]:
             "workers more memory, or plan smaller partitions"
         ) from None
     except (CommClosedError, CancelledError, TimeoutError, OSError) as error:
-        if client.status == "running" and isinstance(error, OSError) and error.filename:
-            raise  # a file's, not the cluster's
+        if isinstance(error, OSError) and _answers(client):
+            raise  # a file's or a store's, not the cluster's
         raise ClusterError(
             f"{address}: the scheduler was lost; {what_stays or 'begin again'}"
         ) from None
+
+
+def _answers(client: Cluster) -> bool:
+    """Whether the scheduler is there."""
+    try:
+        client.sync(client.scheduler.identity, callback_timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError, RuntimeError):
+        return False
+    return bool(client.status == "running")
 
 
 def executor(client: Cluster) -> Executor:

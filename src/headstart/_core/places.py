@@ -17,7 +17,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -147,12 +147,23 @@ class Remote:
     @property
     def filesystem(self) -> Any:
         """The file system, for Arrow."""
-        return _connected(self.root)[0]
+        return self._connected[0]
 
     @property
     def inside(self) -> str:
         """The path in the file system."""
-        return f"{_connected(self.root)[1]}{self.path}".rstrip("/")
+        return f"{self._connected[1]}{self.path}".rstrip("/")
+
+    @property
+    def _connected(self) -> tuple[Any, str]:
+        try:
+            return _connected(self.root)
+        except (OSError, pa.ArrowException) as error:
+            if isinstance(error, ValueError):
+                raise
+            raise StorageError(
+                errno.EIO, f"the store cannot be opened ({reason_of(error)})", str(self)
+            ) from None
 
     def _info(self) -> Any:
         return again(lambda: self.filesystem.get_file_info(self.inside), self)
@@ -259,6 +270,12 @@ def as_place(path: AnyPath) -> Place:
     return Remote(f"{scheme}://{host}{mark}{query}", path.strip("/"))
 
 
+def full(place: AnyPath) -> Place:
+    """The place by its whole path, which is the same for processes in other folders."""
+    found = as_place(place)
+    return Path(os.path.abspath(found)) if isinstance(found, Path) else found  # noqa: PTH100
+
+
 @contextmanager
 def _named(place: Place) -> Iterator[None]:
     """Who asks for what is not there is told which place that is."""
@@ -294,9 +311,13 @@ def remove_folder(place: Place) -> None:
     if isinstance(place, Path):
         shutil.rmtree(place, ignore_errors=True)
         return
-    if place.exists():  # of what is not there stores say different things
-        with suppress(FileNotFoundError):
-            again(lambda: place.filesystem.delete_dir(place.inside), place)
+    if not place.exists():  # of what is not there stores say different things
+        return
+    try:
+        place.filesystem.delete_dir(place.inside)
+    except OSError:  # not every store can do that at once
+        for file in place.files(recursive=True):
+            file.unlink(missing_ok=True)
 
 
 @contextmanager

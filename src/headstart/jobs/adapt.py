@@ -19,7 +19,7 @@ import numpy as np
 
 from headstart._core.checks import check_count, check_flag, check_jobs, check_number
 from headstart._core.jit import source_digest
-from headstart._core.places import AnyPath, Place, as_place
+from headstart._core.places import AnyPath, Place, as_place, full
 from headstart.estimators.protocol import MetaModel
 from headstart.estimators.start import StartingModel, start_only
 from headstart.jobs.notes import (
@@ -89,7 +89,7 @@ class AdaptJob(NamedTuple):
     @property
     def question(self) -> str:
         """Digest of what is asked of which dataset: the runs of one job have it in common."""
-        return digest_of(str(self.rows.path), self.rows.columns, tuple(self.asked))
+        return digest_of(str(full(self.rows.path)), self.rows.columns, tuple(self.asked))
 
     @property
     def base(self) -> str:
@@ -171,7 +171,8 @@ def adapt_all(
     -------
     JobIndex
     """
-    clock, folder, start = Clock(), as_place(out), start_only(model)
+    clock, start = Clock(), start_only(model)
+    folder = as_place(out) if executor is None else full(out)  # workers may be in another one
     check_count("versions", versions)
     if isinstance(rows, TaskSet):
         return adapt_task_set(start, rows, folder)

@@ -69,7 +69,7 @@ class Draw(NamedTuple):
     def read(self, partition: Partition, nameless: int) -> Iterator[Drawn]:
         """The rows of a partition that are drawn, after so many nameless rows of others."""
         rows = self.rows
-        others = dict.fromkeys([rows.target, *(rows.features or ()), *self.side])
+        others = dict.fromkeys([*rows.columns, *self.side])
         columns = [name for name in others if name != rows.group]
         decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
         for file, numbers in partition.own:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from headstart._core.answers import LARGEST
 from headstart._core.checks import FloatArray, check_count
-from headstart._core.places import Remote, StorageError, again, as_place, found_files
+from headstart._core.places import Remote, StorageError, again, as_place, found_files, full
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
     Array,
@@ -93,7 +93,7 @@ class Source:
             if isinstance(path, Remote):
                 found = again(partial(opened, path.inside, filesystem=path.filesystem), path)
             else:
-                found = opened(str(path))
+                found = opened(str(full(path)))  # workers may be in another folder
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, StorageError):
                 raise

@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 RIDGE = 1e-8  # of the columns' mean square
 # Ratios of both variances that are tried, rows being of length 1 along an axis on average. Steps
 # are coarse on purpose: rounding, and with it the order of rows, does not choose between them.
-RATIOS = np.exp2(np.arange(-20.0, 61.0))
+RATIOS = np.exp2(np.arange(-20.0, 31.0))
 LEAST = 1e-12  # of the labels' square, that no weights explain
 
 

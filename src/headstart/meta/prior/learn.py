@@ -15,10 +15,12 @@ from headstart.meta.prior.dataset import Reading
 from headstart.meta.prior.from_dataset import dataset_prior
 from headstart.meta.prior.goal import MAX_ITER, MAX_TASKS, TOLERANCE, Goal, learn_from
 from headstart.meta.prior.prior import Prior
+from headstart.meta.prior.sample import Shown
 from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import ParquetRows
-from headstart.tasks import Tasks, as_task_set
+from headstart.parquet.sparse_sample import read_sparse
+from headstart.tasks import Tasks, TaskSet, as_task_set
 
 
 def learn_prior(
@@ -146,19 +148,32 @@ def find_prior(
         _refuse(sample_weight)
         if not chosen.binary:
             tasks.check_numbers()
+        if tasks.sparse is not None:
+            if side is not None:
+                raise ValueError("side: expected None with a dataset of sparse rows")
+            X, y, ids = read_sparse(tasks, goal.most)
+            shown = _shown(TaskSet.from_arrays(X, y, ids), chosen, fit_intercept, goal)
+            return learn_from(shown, chosen, goal)
         reading = Reading(tasks, chosen, fit_intercept, _names(side))
         return dataset_prior(reading, goal).prior
     if isinstance(tasks, Summaries):
         _refuse(sample_weight)
         shown = tasks.evidence(goal.most, side)
     else:
-        with quietly():
-            shown = task_evidence(
-                *(as_task_set(tasks), chosen, fit_intercept, goal.most),
-                side,
-                sample_weight,
-            )
+        shown = _shown(as_task_set(tasks), chosen, fit_intercept, goal, side, sample_weight)
     return learn_from(shown, chosen, goal)
+
+
+def _shown(
+    tasks: TaskSet,
+    loss: Loss,
+    intercept: bool,
+    goal: Goal,
+    side: ArrayLike | Sequence[str] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Shown:
+    with quietly():
+        return task_evidence(tasks, loss, intercept, goal.most, side, sample_weight)
 
 
 def _names(side: ArrayLike | Sequence[str] | None) -> tuple[str, ...]:
