@@ -55,6 +55,41 @@ def fitted(data: Path, target: str, *more: str) -> Path:
     return out
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--categorical", "vehicle,vehicle"], "--categorical: column 'vehicle' is named twice"),
+        (["--categorical", "vehicle", "--side", "age,age"], "--side: column 'age' is named twice"),
+    ],
+)
+def test_columns_named_twice(more: list[str], message: str, data: Path, tmp_path: Path) -> None:
+    asked = ["--group", "who", "--target", "minutes", "--out", tmp_path / "model", *more]
+    done = run("fit", data, "--features", "km,vehicle", *asked)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_no_result_is_written_over_the_data(data: Path) -> None:
+    before = data.read_bytes()
+    asked = ["--group", "who", "--target", "minutes", "--categorical", "vehicle"]
+    model = fitted(data, "minutes", "--categorical", "vehicle", "--features", "km,vehicle")
+    there = data.parent / "." / data.name
+    for words in (
+        ["predict", model, data],
+        ["adapt", model, data, "--target", "minutes"],
+        ["diagnose", data, *asked],
+        ["compare", data, *asked],
+    ):
+        done = run(*words, "--out", there)
+        assert done.exit_code == 2
+        assert "--out: " in done.stderr
+        assert "is the data itself; name another file" in done.stderr
+    assert data.read_bytes() == before
+    done = run("predict", model, data, "--keep", "km", "--out", data.parent / "p.csv")
+    assert done.exit_code == 2
+    assert "--keep: is for a dataset" in done.stderr
+
+
 def regressor(folder: Path, *, trusted: bool = False) -> MetaRegressor:
     return MetaRegressor.load(folder, trusted=trusted)
 

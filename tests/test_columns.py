@@ -19,6 +19,16 @@ def drawn(seed: int, intercept: bool) -> tuple[np.random.Generator, Columns]:
     return rng, Columns.of(X, rng.normal(50.0, 3.0, 20), intercept=intercept)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_covariances_in_other_units(intercept: bool) -> None:
+    rng = np.random.default_rng(0)
+    columns = Columns(rng.normal(size=3), rng.uniform(0.1, 9.0, 3), 2.0, intercept)
+    A = rng.normal(size=(columns.width, columns.width))
+    S, M = A @ A.T, columns.matrix
+    np.testing.assert_allclose(columns.covariance(S), M @ S @ M.T, rtol=1e-12)
+    np.testing.assert_allclose(columns.standard_covariance(columns.covariance(S)), S, rtol=1e-9)
+
+
 @given(SEEDS, st.booleans())
 def test_predictions_are_the_same_in_both_units(seed: int, intercept: bool) -> None:
     rng, columns = drawn(seed, intercept)

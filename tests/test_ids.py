@@ -29,6 +29,16 @@ from headstart.parquet import ParquetRows, clustered
 from headstart.store import StoredIds, pack_ids, read_model, write_model
 from headstart.tasks.ids import Column, IdIndex, canonical, encode, hash_ids, read_ids
 
+NO_IDS = [float("nan"), 1.0, float("nan"), float("nan"), 1.0]
+
+
+@pytest.mark.parametrize("column", [pa.array(NO_IDS), pl.Series(NO_IDS), np.array(NO_IDS)])
+def test_rows_without_an_id_are_runs_of_their_own(column: Any) -> None:
+    found = read_ids("ids", column)
+    assert found.starts.tolist() == [0, 1, 2, 3, 4]
+    assert found.missing.tolist() == [True, False, True, True, False]
+
+
 NANO = np.datetime64("2024-01-01T00:00:00.000000001")
 # Of each type the canonical keys of three ids, and what Arrow calls the type.
 TYPES: dict[str, tuple[list[Any], Any]] = {

@@ -317,6 +317,26 @@ def test_float_ids_with_nan_anywhere_give_the_bits_of_the_table(seed: int, tmp_p
     with warnings.catch_warnings(action="ignore"):
         whole.fit(frame[NAMES].to_numpy(), frame["y"].to_numpy(), groups=ids)
     assert_same_bias(MetaRegressor(**PAPER).fit(rows), whole)
+    with warnings.catch_warnings(action="ignore"):
+        learned = MetaRegressor().fit(rows)
+        whole = MetaRegressor().fit(frame[NAMES].to_numpy(), frame["y"].to_numpy(), groups=ids)
+    np.testing.assert_allclose(learned.bias_, whole.bias_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [PAPER, {}])
+def test_ids_of_half_precision(settings: dict[str, Any], tmp_path: Path) -> None:
+    frame = table(12)
+    ids = frame["id"].to_numpy().astype(np.float16)
+    columns = {"id": pa.array(ids), **{c: pa.array(frame[c].to_numpy()) for c in [*NAMES, "y"]}}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    whole = MetaRegressor(**settings).fit(frame[NAMES], frame["y"], groups=pa.array(ids))
+    found = MetaRegressor(**settings).fit(ParquetRows(tmp_path, "id", "y"))
+    np.testing.assert_allclose(found.bias_, whole.bias_, rtol=1e-9)
+
+
+def test_batches_have_a_length_that_arrow_can_count(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"batch_rows: expected .* <= 2147483647, found"):
+        ParquetRows(tmp_path, "id", "y", batch_rows=2**63)
 
 
 HOSTILE = [

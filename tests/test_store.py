@@ -617,6 +617,19 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_a_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(file: Any, *_: object, **__: object) -> None:
+        file.write(b"half")
+        raise OSError("45000 requested and 38384 written")  # as NumPy says it
+
+    monkeypatch.setattr("headstart.store.arrays.np.save", half)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        fitted().save(tmp_path / "model")
+    assert error.value.errno == errno.ENOSPC
+    assert str(error.value.filename).startswith(str(tmp_path / "model"))
+    assert not (tmp_path / "model" / "model.json").exists()
+
+
 GO_ON = """
 import sys
 import numpy as np

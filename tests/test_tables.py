@@ -582,6 +582,20 @@ TEXTS = {  # as they are, and as they are written
 }
 
 
+def test_a_spreadsheet_runs_no_bytes(tmp_path: Path) -> None:
+    ids: Any = pa.array([b"=1+1", b"@c", b"plain"], pa.binary())
+    views: Any = pa.array(["=1+1", "@c", "plain"]).cast(pa.string_view())
+    for number, column in enumerate((ids, views)):
+        source = pa.table({"user": column, "x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 2.5]})
+        parquet.write_table(source, tmp_path / f"{number}.parquet")
+        data, model = tmp_path / f"{number}.parquet", tmp_path / f"m{number}"
+        assert run("fit", data, *ASKED, "--out", model)[0] == 0
+        out = tmp_path / f"{number}.csv"
+        assert run("adapt", model, data, "--target", "y", "--out", out)[0] == 0
+        with out.open(newline="") as file:
+            assert [line[0] for line in csv.reader(file)] == ["user", "'=1+1", "'@c", "plain"]
+
+
 def test_a_spreadsheet_runs_no_text(tmp_path: Path) -> None:
     frame = table(T=len(TEXTS), n=6)
     frame["user"] = np.repeat(list(TEXTS), 6)

@@ -21,7 +21,7 @@ from headstart.cli.options import (
     Trust,
 )
 from headstart.cli.rows import read_for
-from headstart.cli.tables import TableError, different_ids, write_table
+from headstart.cli.tables import TableError, different_ids, refuse_itself, write_table
 from headstart.estimators import MetaClassifier, load_model
 from headstart.estimators.inputs import Labels, as_signs
 from headstart.tasks import TaskSet
@@ -43,6 +43,7 @@ def adapt(
     """Weights for new entities from a few of their rows; the model is left alone."""
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes(data):
+        refuse_itself(data, out)
         loaded = load_model(model, trusted=trust)
         check_target(loaded, target)
         if source.in_batches:

@@ -16,7 +16,7 @@ from headstart.cli.console import console, error_console, mistakes, print_line, 
 from headstart.cli.options import Base, Categorical, Classify, Data, Features, Group, Target
 from headstart.cli.progress import progress_bar
 from headstart.cli.rows import Columns, read_rows
-from headstart.cli.tables import WRITERS, TableError, are_classes, write_table
+from headstart.cli.tables import WRITERS, TableError, are_classes, refuse_itself, write_table
 from headstart.evaluation import FewShotCurve
 from headstart.evaluation.diagnosis import diagnose
 
@@ -38,6 +38,7 @@ def compare(
 ) -> None:
     """Errors on new tasks against the rows seen of them: headstart and what it competes with."""
     with mistakes(data):
+        refuse_itself(data, out)
         if out is not None and out.suffix.lower() not in (*PICTURES, *WRITERS):
             raise TableError(f"--out: expected a file named {', '.join((*PICTURES, *WRITERS))}")
         table = read_rows(data, Columns(group, target, features, None, categorical))

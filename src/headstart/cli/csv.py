@@ -90,7 +90,9 @@ def _not_run(column: Column) -> Column:
     """Texts with an apostrophe before those that a spreadsheet would run."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    kind = column.type
+    texts_or_bytes = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary
+    if not any(is_one(kind) for is_one in (*texts_or_bytes, pa.types.is_large_binary)):
         return column
     texts = column.cast(pa.string())
     run = pc.and_not(pc.match_substring_regex(texts, RUN), pc.match_substring_regex(texts, NUMBER))

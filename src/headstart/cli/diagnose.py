@@ -24,7 +24,7 @@ from headstart.cli.options import (
 )
 from headstart.cli.progress import progress_bar
 from headstart.cli.rows import Columns, read_rows
-from headstart.cli.tables import are_classes
+from headstart.cli.tables import are_classes, refuse_itself
 from headstart.evaluation.advice import Source
 from headstart.evaluation.diagnosis import diagnose as compare_ways
 from headstart.evaluation.page import write_diagnosis
@@ -44,6 +44,7 @@ def diagnose(
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
     with mistakes(data):
+        refuse_itself(data, out)
         table = read_rows(data, Columns(group, target, features, None, categorical))
         classes = are_classes(target, table.y, classify)
         with progress_bar(error_console()) as progress, workers_at(scheduler) as workers:

@@ -21,7 +21,7 @@ from headstart.cli.options import (
     split_names,
 )
 from headstart.cli.rows import read_for
-from headstart.cli.tables import ArrowColumn, TableError, write_table
+from headstart.cli.tables import ArrowColumn, TableError, refuse_itself, write_table
 from headstart.estimators import MetaClassifier, load_model
 from headstart.jobs import PREDICTION
 
@@ -52,6 +52,7 @@ def predict(
     """
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes(data):
+        refuse_itself(data, out)
         loaded = load_model(model, trusted=trust)
         if target is not None:
             check_target(loaded, target)
@@ -74,6 +75,8 @@ def predict(
             )
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
+        if keep is not None:
+            raise TableError("--keep: is for a dataset; with --batch-rows a file is read as one")
         group, rows = str(loaded.group), read_for(loaded, data)
         found = _answers(loaded, rows.with_ids(group), interval)
         if group in found:

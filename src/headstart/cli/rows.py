@@ -43,6 +43,8 @@ def read_rows(data: AnyPath, columns: Columns) -> LabelledRows:
         for name in names:
             if name in (columns.group, columns.target):
                 raise TableError(f"{option}: column {name!r} is the group or the target")
+            if names.count(name) > 1:
+                raise TableError(f"{option}: column {name!r} is named twice; name it once")
     if named is not None:
         unknown = [name for name in split if name not in [*named, *side]]
         if unknown:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
 from headstart._core.files import clear_asides, write_aside
-from headstart._core.places import AnyPath, Remote, StorageError, as_place, near
+from headstart._core.places import AnyPath, Remote, StorageError, as_place, full, near
 from headstart.cli.csv import read_csv, write_csv
 from headstart.parquet import (
     INDEX,
@@ -134,7 +134,14 @@ def ids_of(table: pa.Table, group: str) -> ArrowColumn:
     kind = table.schema.field(group).type
     if not is_id(kind):
         raise TableError(f"column {group!r}: expected numbers, texts or times as ids, found {kind}")
-    return table[group]
+    ids: ArrowColumn = table[group]
+    return ids.cast(pa.large_string()) if str(kind) == "string_view" else ids  # Arrow takes none
+
+
+def refuse_itself(data: AnyPath, out: AnyPath | None) -> None:
+    """Raise if a result would be written over the data it is made of."""
+    if out is not None and full(data) == full(out):
+        raise TableError(f"--out: {out} is the data itself; name another file")
 
 
 def check_names(table: pa.Table, names: list[str]) -> None:

@@ -96,7 +96,10 @@ class _Table:
 
     def without(self, columns: set[int | None]) -> Any:
         """The table without these columns."""
-        return self._keep([j for j in range(self._count) if j not in columns])
+        kept = [j for j in range(self._count) if j not in columns]
+        if not kept:
+            raise ValueError("X: expected columns beside group and side to predict from")
+        return self._keep(kept)
 
     def label(self, j: int) -> Any:
         """What a column is called."""

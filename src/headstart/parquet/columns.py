@@ -38,6 +38,8 @@ def plain(column: Array) -> Array:
 
 def stored(column: Array) -> Array:
     """What Arrow stores of values it cannot compare, such as UUIDs; others as they are."""
+    if pa.types.is_float16(column.type):  # nor these
+        return column.cast(pa.float32())
     return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 

@@ -71,7 +71,7 @@ class Source:
     n_columns: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("batch_rows", self.batch_rows)
+        check_count("batch_rows", self.batch_rows, at_most=2**31 - 1)
         place = as_place(self.path)
         if isinstance(place, Remote) or "://" in str(self.path):
             object.__setattr__(self, "path", place)

@@ -71,7 +71,13 @@ def write_array(path: Path, array: Array) -> dict[str, object]:
     """Put an array into a new file; returns what `StoredArray` takes beside the path."""
     rows = np.ascontiguousarray(array)
     with path.open("xb") as file:
-        np.save(file, rows, allow_pickle=False)
+        try:
+            np.save(file, rows, allow_pickle=False)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            # NumPy says how many bytes found room, and neither why nor where.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
         header = file.tell() - rows.nbytes
     with path.open("rb") as file:
         beginning = file.read(header)

@@ -171,8 +171,7 @@ class Columns:
 
     def covariance(self, standard: Matrix) -> Matrix:
         """A covariance of weights in the user's units."""
-        M = self.matrix
-        return np.asarray(M @ standard @ M.T)
+        return self._turned(standard, 1.0 / self.scale, -self.centre / self.scale)
 
     @property
     def inverse_matrix(self) -> Matrix:
@@ -184,8 +183,19 @@ class Columns:
 
     def standard_covariance(self, covariance: Matrix) -> Matrix:
         """What `covariance` was given."""
-        N = self.inverse_matrix
-        return np.asarray(N @ covariance @ N.T)
+        return self._turned(covariance, self.scale, self.centre)
+
+    def _turned(self, S: Matrix, factor: Vector, last: Vector) -> Matrix:
+        """``M S M^T``, M being diagonal but for the row of the intercept: d² steps, not d³."""
+        d = factor.size
+        found = np.array(S, np.float64)
+        if self.intercept:
+            row = last @ S[:d] + S[d]
+            found[d, d] = row[:d] @ last + row[d]
+            found[d, :d] = found[:d, d] = row[:d]
+        found[:d] *= factor[:, None]
+        found[:, :d] *= factor
+        return found
 
     def seen_from(self, other: Columns) -> tuple[Vector, Vector, float]:
         """What turns rows in these units into those of the other: factor, shift and level."""

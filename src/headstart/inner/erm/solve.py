@@ -174,7 +174,7 @@ def biased_erm(
                 if smoothness == "operator"
                 else np.square(wide).sum(axis=1).max()
             )
-        eta = objective.lam / curvature if curvature > 0.0 else 1.0
+            eta = objective.lam / curvature if curvature > 0.0 else 1.0
         target = max(target, rounding(inputs, labels, h))
         gap, n_iter = fista(inputs, labels, objective, h, w, b, eta, target, max_iter)
         converged = gap <= target

@@ -207,6 +207,8 @@ def _as_arrow(groups: Any) -> Any:
 
 def _from_arrow(array: Any) -> Column:
     codes, values = decoded(array)
+    nothing = np.array([value is None for value in [*values, None]])  # NaN: a value to Arrow
+    codes = np.where(nothing[codes], -1, codes)
     starts = _starts(codes, codes < 0)
     return _column(codes.size, starts, codes[starts], values)
 
