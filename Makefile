@@ -58,6 +58,7 @@ growth: .venv/ready
 mixed-models: .venv/ready
 	$(BIN)/python benchmarks/mixed_models.py
 	$(BIN)/python benchmarks/base.py
+	$(BIN)/python benchmarks/beyond_linear.py
 
 # headstart beside other libraries, which an extra installs; writes the table of docs/peers.md.
 peers: examples/data/ready

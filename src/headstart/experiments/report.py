@@ -23,6 +23,7 @@ CAPTIONS = {
     "figure-3": "Synthetic data: one pass (SGD) against exact solutions (ERM).",
     "figure-4": "Lenk data: one pass (SGD) against exact solutions (ERM).",
 }
+BANDS = "Bands are one standard deviation of the runs to both sides."
 METHODS_TEXT = """
 <p><b>ITL</b> learns each task alone, from the bias 0. <b>MEAN</b> starts from the environment's
 mean, which nobody knows. <b>LTL</b> learns the bias online (Algorithm 2); of its two names the
@@ -31,8 +32,9 @@ first is how meta-gradients are computed, the second how a new task is solved: S
 tasks. <b>Pooled</b> is one linear model of all training rows with the same loss; it takes no notice
 of a new task's rows. <b>Ridge LTL</b> is the best bias for the squared loss in closed form.
 <b>Learned prior</b> learns bias, covariance and noise together, as headstart does by default, with
-the squared loss, or the logistic one for classes: compare it by accuracy there. These three are
-learned again at a few numbers of tasks and held between.</p>
+the squared loss, or the logistic one for classes. For classes compare these two by accuracy: they
+do not minimise the hinge loss that is drawn. All three are learned again at a few numbers of tasks
+and held between.</p>
 """
 
 
@@ -59,7 +61,7 @@ def write_report(
     body += [f"<p class=fails>Not done: {escape(line)}</p>" for line in not_done]
     body += [f"<p>{escape(line)}</p>" for line in notes]
     body += [_claims_table(claims), "<h2>The methods</h2>", METHODS_TEXT]
-    body.append(shown(folder, {name: CAPTIONS[name] for name in PAPER_FIGURES}))
+    body.append(shown(folder, {name: f"{CAPTIONS[name]} {BANDS}" for name in PAPER_FIGURES}))
     for name, (experiment, curves) in results.items():
         body.append(f"<h2>{escape(name.replace('-', ' '))}</h2>")
         body.append(f"<p>{escape(experiment.source.about)}</p>")
