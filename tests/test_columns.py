@@ -24,7 +24,7 @@ def test_covariances_in_other_units(intercept: bool) -> None:
     rng = np.random.default_rng(0)
     columns = Columns(rng.normal(size=3), rng.uniform(0.1, 9.0, 3), 2.0, intercept)
     A = rng.normal(size=(columns.width, columns.width))
-    S, M = A @ A.T, columns.matrix
+    S, M = np.array([A @ A.T, np.eye(columns.width)]), columns.matrix
     np.testing.assert_allclose(columns.covariance(S), M @ S @ M.T, rtol=1e-12)
     np.testing.assert_allclose(columns.standard_covariance(columns.covariance(S)), S, rtol=1e-9)
 

@@ -218,6 +218,11 @@ def test_a_finished_job_is_not_run_again(tmp_path: Path) -> None:
     assert adapt_all(model, rows, out, partition_rows=50) == index
     assert set(out.rglob("*")) == before.keys()
     assert all(p.stat().st_mtime_ns == t for p, t in before.items() if p.is_file())
+    gone = index.files()[1]
+    Path(str(gone)).unlink()
+    again = adapt_all(model, rows, out, partition_rows=50)  # what is gone is made again
+    assert (again.run.adapted, again.run.kept) == (1, len(index.parts) - 1)
+    assert all(Path(str(file)).exists() for file in again.files())
     (out / "index.json").write_text("{")
     with pytest.raises(ParquetError, match=r"index.json is damaged; remove the folder"):
         adapt_all(model, rows, out, partition_rows=50)

@@ -66,6 +66,9 @@ def fitted(frame: pd.DataFrame, **settings: Any) -> MetaRegressor:
 def test_addresses_and_paths() -> None:
     assert as_place("a/b") == Path("a/b")
     assert as_place("file:///a/b%20c") == Path("/a/b c")
+    assert as_place("file:///a#b?c") == Path("/a#b?c")
+    with pytest.raises(ValueError, match=r"^file://tmp/x: expected file:/// and a path"):
+        as_place("file://tmp/x")
     found = remote("s3://bucket/a/b.parquet?scheme=http")
     assert (found.name, found.suffix, str(found)) == (
         "b.parquet", ".parquet", "s3://bucket/a/b.parquet",

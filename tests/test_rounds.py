@@ -181,7 +181,9 @@ def test_an_estimator_in_rounds(binary: bool, tmp_path: Path) -> None:
     kind: Any = MetaClassifier if binary else MetaRegressor
     asked = kind(reg=1.0, step=1.0)
     model = fit_rounds(asked, rows, batch_size=16, partition_rows=500)
-    little = fit_rounds(asked, rows, batch_size=16, partition_rows=500, memory=1)
+    little = fit_rounds(asked, rows, batch_size=16, partition_rows=500, memory=0)
+    with pytest.raises(ValueError, match="memory: expected an integer >= 0, found -5"):
+        fit_rounds(asked, rows, memory=-5)
     np.testing.assert_array_equal(little.bias_, model.bias_)  # partitions are read again
     if binary:
         assert model.classes_.tolist() == ["no", "yes"]

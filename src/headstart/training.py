@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from headstart._core.checks import check_jobs
+from headstart._core.checks import check_count, check_jobs
 from headstart._core.files import clear_asides
-from headstart._core.places import AnyPath, as_place
+from headstart._core.places import AnyPath, full
 from headstart.estimators.dataset import dataset_classes, learn_dataset
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
@@ -92,7 +92,7 @@ def fit(
             "reg: expected 'auto', to learn a prior, found a number; fit_rounds is for the paper's "
             "algorithm"
         )
-    place = None if folder is None else as_place(folder)
+    place = None if folder is None else full(folder)  # workers may be in another one
     with ExitStack() as stack:
         engine: Engine | None = None
         if client is not None:
@@ -158,7 +158,9 @@ def fit_rounds(
             f"reg, step: expected numbers for rounds, found {model.reg!r} and {model.step!r}; "
             "headstart.training.fit learns a prior, which needs none"
         )
-    place = None if folder is None else as_place(folder)
+    if memory is not None:
+        check_count("memory", memory, at_least=0)
+    place = None if folder is None else full(folder)  # workers may be in another one
     what_stays = "begin again; with a folder it would resume from the last round saved there"
     if place is not None:
         clear_asides(place)  # of a run that was killed

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pyarrow as pa
@@ -263,7 +262,10 @@ def as_place(path: AnyPath) -> Place:
             raise ValueError(f"{text}: expected an address as text, not as a Path: it has two //")
         return Path(text)
     if text.startswith("file://"):
-        return Path(url2pathname(urlsplit(text).path))
+        host, _, path = text.removeprefix("file://").partition("/")
+        if host not in ("", "localhost"):
+            raise ValueError(f"{text}: expected file:/// and a path from the root, found a host")
+        return Path(url2pathname(f"/{path}"))
     scheme, rest = text.split("://", 1)
     rest, mark, query = rest.partition("?")
     host, _, path = rest.partition("/")

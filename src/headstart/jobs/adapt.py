@@ -188,7 +188,7 @@ def adapt_all(
     inputs, base = Inputs.of(rows), job.base
     content = digest_of(base, inputs.stamps)
     before, same = claim(folder, job.question, content)
-    if same and before is not None:
+    if same and before is not None and before.is_there(asked.folders):
         return before
     with (
         _running(executor, n_jobs) as pool,
@@ -257,8 +257,7 @@ def _check(index: JobIndex, rows: ParquetRows, asked: Asked) -> None:
     for one, other in pairwise(ends):
         if one[1] == other[0]:
             raise ParquetError(f"{rows.path}: the rows of {one[1]!r} were taken apart")
-    there = present(index.folder, asked.folders)
-    if not all(part.is_in(there) for part in index.parts):
+    if not index.is_there(asked.folders):
         raise ParquetError(
             f"{index.folder}: files of this run are gone; does another run write there? Run again"
         )

@@ -107,6 +107,11 @@ class JobIndex(NamedTuple):
         """The files of the run with ``"weights"`` or ``"predictions"``, in order of the keys."""
         return [self.folder / what / part.file for part in self.parts if part.rows]
 
+    def is_there(self, what: list[str]) -> bool:
+        """Whether no file of the run is gone from these folders."""
+        there = present(self.folder, what)
+        return all(part.is_in(there) for part in self.parts)
+
 
 def read_index(out: AnyPath, version: int = 0) -> JobIndex:
     """What a finished run of `adapt_all` wrote into the folder `out`.

@@ -86,7 +86,8 @@ class Parts(Generic[Loaded]):
             found = self._load(self.partitions[number])
             size = self._weigh(found)
             with self._lock:
-                if number not in self._kept and self._bytes + size <= (self.room or memory()):
+                room = memory() if self.room is None else self.room
+                if number not in self._kept and self._bytes + size <= room:
                     self._kept[number] = found
                     self._bytes += size
         return found

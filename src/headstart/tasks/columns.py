@@ -186,15 +186,18 @@ class Columns:
         return self._turned(covariance, self.scale, self.centre)
 
     def _turned(self, S: Matrix, factor: Vector, last: Vector) -> Matrix:
-        """``M S M^T``, M being diagonal but for the row of the intercept: d² steps, not d³."""
+        """``M S M^T``, M being diagonal but for the row of the intercept: d² steps, not d³.
+
+        Leading axes are kept.
+        """
         d = factor.size
         found = np.array(S, np.float64)
         if self.intercept:
-            row = last @ S[:d] + S[d]
-            found[d, d] = row[:d] @ last + row[d]
-            found[d, :d] = found[:d, d] = row[:d]
-        found[:d] *= factor[:, None]
-        found[:, :d] *= factor
+            row = last @ S[..., :d, :] + S[..., d, :]
+            found[..., d, d] = row[..., :d] @ last + row[..., d]
+            found[..., d, :d] = found[..., :d, d] = row[..., :d]
+        found[..., :d, :] *= factor[:, None]
+        found[..., :d] *= factor
         return found
 
     def seen_from(self, other: Columns) -> tuple[Vector, Vector, float]:
