@@ -39,7 +39,8 @@ from pyarrow import parquet
 import headstart.parquet.shuffle
 from headstart import MetaRegressor
 from headstart._core.jit import PACKAGE
-from headstart._core.places import Place, StorageError
+from headstart._core.places import Place
+from headstart._core.retries import StorageError
 from headstart.distributed import (
     ClusterEngine,
     ClusterError,
@@ -255,11 +256,11 @@ def hasty(client: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The cluster, whose workers wait no seconds for a store that failed."""
 
     def hurry() -> None:
-        from headstart._core import places
+        from headstart._core import retries
 
-        places.WAITS = (0.0, 0.01, 0.02)
+        retries.WAITS = (0.0, 0.01, 0.02)
 
-    monkeypatch.setattr("headstart._core.places.WAITS", (0.0, 0.01, 0.02))
+    monkeypatch.setattr("headstart._core.retries.WAITS", (0.0, 0.01, 0.02))
     client.run(hurry)
     return connect(client)
 

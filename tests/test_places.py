@@ -23,12 +23,11 @@ from headstart._core import places
 from headstart._core.files import write_aside
 from headstart._core.places import (
     Remote,
-    StorageError,
     as_place,
     children,
-    reason_of,
     remove_folder,
 )
+from headstart._core.retries import StorageError, reason_of
 from headstart.cli import app
 from headstart.jobs import JobIndex, adapt_all, read_index
 from headstart.meta.rounds import SAVE_EVERY
@@ -49,7 +48,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "WAITS", (0.0, 0.01, 0.02))
+    monkeypatch.setattr("headstart._core.retries.WAITS", (0.0, 0.01, 0.02))
 
 
 @pytest.fixture(params=STORES)

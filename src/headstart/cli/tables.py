@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
 from headstart._core.files import clear_asides, write_aside
-from headstart._core.places import AnyPath, Remote, StorageError, as_place, full, near
+from headstart._core.places import AnyPath, Remote, as_place, full, near
+from headstart._core.retries import StorageError
 from headstart.cli.csv import read_csv, write_csv
 from headstart.parquet import (
     INDEX,

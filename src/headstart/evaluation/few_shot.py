@@ -81,7 +81,7 @@ def few_shot_curve(
     >>> w = rng.normal([4.0, -2.0, 1.0], 0.5, (100, 3))
     >>> y = np.sum(X * w[ids], axis=1) + 0.3 * rng.standard_normal(1200)
     >>> few_shot_curve(MetaRegressor(), X, y, ids, shots=[0, 8])
-    FewShotCurve(100 tasks; 0: 0.686 ± 0.065, 8: 0.279 ± 0.02)
+    FewShotCurve(100 tasks; 0: 0.685 ± 0.065, 8: 0.279 ± 0.02)
     """
     several = isinstance(shots, Iterable) and getattr(shots, "ndim", 1) > 0
     if not several or isinstance(shots, str | bytes):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from pyarrow import parquet
 
-from headstart._core.places import Failures, StorageError, again, reason_of
+from headstart._core.retries import Failures, StorageError, again, reason_of
 
 Item = TypeVar("Item")
 BUFFER = 1 << 16  # bytes of a column that are read at once: they stay in the nearest caches

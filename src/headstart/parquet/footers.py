@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from headstart._core.places import StorageError, again
+from headstart._core.retries import StorageError, again
 from headstart.parquet.files import ParquetError, read_footer, unreadable
 
 

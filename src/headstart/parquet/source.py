@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from headstart._core.answers import LARGEST
 from headstart._core.checks import FloatArray, check_count
-from headstart._core.places import Remote, StorageError, again, as_place, found_files, full
+from headstart._core.places import Remote, as_place, found_files, full
+from headstart._core.retries import StorageError, again
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
     Array,

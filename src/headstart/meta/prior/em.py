@@ -89,7 +89,9 @@ class Learning:
         else:
             guess = first_guess(self.tasks, loss, level=level)
         self.first_effects, self.variance, self.first_noise, self.least_noise, spread = guess
-        self.ridge = np.full(self.k, 1.0 / (spread * self.T) if pulled or loss.binary else 0.0)
+        # Of far fewer rows than columns the shortest start that fits them is as good.
+        pulled = loss.binary or (pulled and self.k <= 2.0 * self.N)
+        self.ridge = np.full(self.k, 1.0 / (spread * self.T) if pulled else 0.0)
         if level and not loss.binary:
             self.ridge[-1] = 0.0
         self.least_loss = 0.0 if loss.binary else loss.mean_loss(self.least_noise)
