@@ -200,8 +200,7 @@ class Source:
     def _tables(self, names: list[str] | None) -> Iterator[pa.Table]:
         decoding = Decoding(self.batch_rows, MOST_BATCHES)
         for path, groups in groupby(self.row_groups, attrgetter("file")):
-            numbers = [group.number for group in groups]
-            yield from self.read(path, numbers, names or self.columns, decoding)
+            yield from self.read(path, [g.number for g in groups], names or self.columns, decoding)
 
     def read(
         self, path: str, numbers: Sequence[int], columns: list[str], decoding: Decoding
