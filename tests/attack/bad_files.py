@@ -100,7 +100,7 @@ def _some(rng: Rng, column: Column, value: Any) -> Column:
             values[row] = value
     try:
         return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError):
+    except (ValueError, OverflowError, TypeError):  # of Arrow too
         return pa.array([str(v) for v in values])
 
 
