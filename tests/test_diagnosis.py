@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
@@ -21,7 +22,10 @@ from headstart.environments import ClassificationEnvironment, RegressionEnvironm
 from headstart.evaluation import diagnosis, priors
 from headstart.evaluation.findings import Diagnosis
 from headstart.evaluation.verdict import VERDICTS, decide
-from headstart.meta.prior.em import Learning
+from headstart.losses import get_loss
+from headstart.meta.prior.em import Learning, as_sums
+from headstart.meta.prior.guess import first_guess
+from headstart.meta.prior.shown import task_evidence
 
 Array = NDArray[np.float64]
 Draw = Callable[[int], TaskSet]
@@ -93,25 +97,41 @@ def labels_of(tasks: TaskSet, seed: int = 0) -> TaskSet:
     return TaskSet(tasks.X, y, tasks.offsets, tasks.ids)
 
 
+@pytest.fixture
+def unpulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starts that nothing pulls to 0, as in other libraries."""
+    monkeypatch.setattr(priors, "Learning", partial(Learning, pulled=False))
+
+
+@pytest.mark.usefixtures("unpulled")
 def test_own_levels_are_the_most_likely_random_intercept() -> None:
     tasks = own(2.0, 0.0)(0)
     prior = priors.own_levels(tasks, "squared")
     ids = np.repeat(tasks.ids, tasks.sizes)
     theirs = sm.MixedLM(tasks.y, sm.add_constant(tasks.X), ids).fit(reml=False)
-    np.testing.assert_allclose(prior.bias, np.roll(theirs.params[:6], -1), rtol=1e-3)
+    np.testing.assert_allclose(prior.bias, np.roll(theirs.params[:6], -1), rtol=1e-4)
     assert prior.noise == pytest.approx(theirs.scale, rel=1e-3)
     assert prior.variances[-1] == pytest.approx(float(theirs.cov_re[0, 0]), rel=1e-2)
     assert np.all(prior.variances[:-1] < 1e-6)  # slopes stay where they are
 
 
+def test_pooled_starts_are_pulled_as_by_a_ridge() -> None:
+    tasks, loss = own(1.0, 0.5)(0), get_loss("squared")
+    prior = priors.pooled(tasks, "squared")
+    e, columns, _, _ = task_evidence(tasks, loss, intercept=True)
+    spread = first_guess(as_sums(e, 1), loss, level=True).spread
+    Z = columns.rows(tasks.X)[:, :-1]
+    ridge = Ridge(prior.noise / spread).fit(Z, tasks.y)
+    np.testing.assert_allclose(prior.predict(tasks.X), ridge.predict(Z), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("unpulled")
 def test_pooled_are_least_squares_and_logistic_regression() -> None:
     tasks = own(1.0, 0.5)(0)
     prior, linear = priors.pooled(tasks, "squared"), LinearRegression().fit(tasks.X, tasks.y)
-    # starts are pulled to 0, by as much as a ridge that counts for a row or two
-    answers = prior.predict(tasks.X)
-    np.testing.assert_allclose(answers, linear.predict(tasks.X), atol=2.0 / len(tasks.y) * 9.0)
+    np.testing.assert_allclose(prior.predict(tasks.X), linear.predict(tasks.X), rtol=1e-6)
     after = priors.known_after(prior, tasks.split_rows(8)[0], tasks)
-    np.testing.assert_allclose(after.mean, answers, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(after.mean, linear.predict(tasks.X), rtol=1e-4, atol=1e-4)
     labels = labels_of(tasks)
     prior = priors.pooled(labels, "logistic")
     scaled = make_pipeline(StandardScaler(), LogisticRegression(C=100.0, tol=1e-8))

@@ -109,7 +109,7 @@ def alone(tasks: TaskSet, loss: str) -> Prior:
 
 
 def pooled(tasks: TaskSet, loss: str) -> Prior:
-    """One model for all tasks: least squares, or logistic regression."""
+    """One model for all tasks: least squares with a weak ridge, or logistic regression."""
     return _pinned(tasks, loss, free=False)
 
 
