@@ -44,11 +44,11 @@ def drawn(rng: np.random.Generator, d: int, full: bool) -> Prior:
 
 
 @settings(max_examples=25)
-@given(SEEDS, st.integers(1, 6), st.booleans())
+@given(SEEDS, st.integers(1, 18), st.booleans())
 def test_answers_are_the_textbooks(seed: int, d: int, full: bool) -> None:
     """Tasks of no row, of fewer rows than columns, and of more; rows with and without a label."""
     rng = np.random.default_rng(seed)
-    prior, sizes = drawn(rng, d, full), rng.integers(1, 20, 45)
+    prior, sizes = drawn(rng, d, full), rng.integers(1, 30, 45)
     X, y = rng.normal(size=(sizes.sum(), d)), 3.0 + rng.normal(size=sizes.sum())
     own, cuts = rng.random(len(y)) < 0.7, np.append(0, np.cumsum(sizes))
     found = asked(prior, X, y, own, sizes)

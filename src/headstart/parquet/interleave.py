@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray
 from headstart._core.jit import intrinsic, kernel
+from headstart._core.lanes import LANES, turn
 
 TILE = 128  # rows, which stay in the nearest caches while all columns are copied into them
 
@@ -27,24 +28,20 @@ def pointer(_: Any, address: Any) -> Any:
 
 @kernel
 def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
-    """Columns into rows, four at a time: so many are written at once. And the sum of squares."""
+    """Columns into rows, eight by eight: so many are turned at once. And the sum of squares."""
     n, d = out.shape
-    total, fours = 0.0, d - d % 4
+    total, eights = 0.0, d - d % LANES
     for first in range(0, n, TILE):
         last = min(first + TILE, n)
-        for j in range(0, fours, 4):
+        whole = last - (last - first) % LANES
+        for j in range(0, eights, LANES):
+            for i in range(first, whole, LANES):
+                turn(out, addresses, j, i, LANES, out, i * d + j, d)
+        for j in range(d):
             a = carray(pointer(addresses[j]), n, out.dtype)
-            b = carray(pointer(addresses[j + 1]), n, out.dtype)
-            c = carray(pointer(addresses[j + 2]), n, out.dtype)
-            e = carray(pointer(addresses[j + 3]), n, out.dtype)
-            for i in range(first, last):
-                out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3] = a[i], b[i], c[i], e[i]
-                one, two, three, four = out[i, j], out[i, j + 1], out[i, j + 2], out[i, j + 3]
-                total += (one * one + two * two) + (three * three + four * four)
-        for j in range(fours, d):
-            a = carray(pointer(addresses[j]), n, out.dtype)
-            for i in range(first, last):
+            for i in range(whole if j < eights else first, last):
                 out[i, j] = a[i]
+            for i in range(first, last):
                 total += a[i] * a[i]
     return total
 

@@ -1,11 +1,10 @@
-"""Rows of 32 tasks as lines, one lane a task, and what is done with such lines.
+"""Rows of eight tasks as lines, one lane a task, and what is done with such lines.
 
 See `headstart._core.lanes` for what a line is, and `rows` for what they are needed for.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +12,22 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, Vector
 from headstart._core.jit import inlined
-from headstart._core.lanes import LANES, add_products, take_products
+from headstart._core.lanes import (
+    LANES,
+    address,
+    inverse_root,
+    line,
+    minus,
+    put,
+    put_four,
+    spread,
+    turn,
+)
 from headstart.inner.start import Start
 from headstart.tasks.columns import Columns
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
-
-AHEAD = 4  # rows of a task that are loaded together
 
 
 class Units(NamedTuple):
@@ -29,7 +36,7 @@ class Units(NamedTuple):
     Attributes
     ----------
     centre, factor : by column; where there is an intercept, 1 follows
-    root : R, which is a lower triangle, row by row; or its diagonal alone
+    root : R, which is a lower triangle, row by row, then rows of zeros; or its diagonal alone
     across : its transpose likewise
     effects : where tasks start, row by row, see `Start`
     noise : b
@@ -50,7 +57,8 @@ class Units(NamedTuple):
         else:
             values, Q = np.linalg.eigh(start.covariance)
             upper = np.linalg.qr((Q * np.sqrt(np.maximum(values, 0.0))).T, mode="reduced").R
-            root, across = np.ascontiguousarray(upper.T).reshape(-1), upper.reshape(-1)
+            more = np.zeros((-len(upper) % 4, len(upper)))  # four sums are made at once
+            root, across = np.append(upper.T, more), np.append(upper, more)
         effects = np.ascontiguousarray(start.effects).reshape(-1)
         return cls(columns.centre, 1.0 / columns.scale, root, across, effects, start.noise)
 
@@ -87,19 +95,19 @@ class Rows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Lines of 32 tasks.
+    """Lines of eight tasks, and a few more where four sums at once need them.
 
     Attributes
     ----------
-    x : a few rows of each, in standard units
-    z : one row
-    Z : z of all rows, where K is to be found
+    x, z : one row of each, in standard units, and its z
+    Z : z of all rows, `wide` lines each, where K is to be found
     h, g : where the tasks start, and how far they went
     r : labels less their prediction at the start
     K : lower triangle of K or M, then its factor, with the inverses of the diagonal
     column : as long as K
-    where : numbers of the rows in x
-    pair : two numbers
+    pair : two numbers; of a row that is loaded 1 where there is one, else 0
+    where : numbers of the rows in x, or -1
+    places : where they are in memory
     """
 
     x: Matrix
@@ -110,8 +118,33 @@ class Work(NamedTuple):
     r: Matrix
     K: Matrix
     column: Matrix
-    where: Counts
     pair: Matrix
+    where: Counts
+    places: Counts
+
+
+@inlined
+def wide(k: int) -> int:
+    """Lines of k sums, of which four are made at once."""
+    return k + -k % 8
+
+
+@inlined
+def room(k: int, n: int, rows: int) -> Work:
+    """Lines for tasks of k columns, where K or M has n columns, and Z so many rows."""
+    return Work(
+        x=np.empty((wide(k), LANES)),
+        z=np.empty((wide(k), LANES)),
+        Z=np.zeros(((rows + 3) * wide(k), LANES)),
+        h=np.empty((k, LANES)),
+        g=np.empty((k, LANES)),
+        r=np.empty((n, LANES)),
+        K=np.empty((n * (n + 1) // 2 + 3, LANES)),
+        column=np.empty((n, LANES)),
+        pair=np.empty((2, LANES)),
+        where=np.empty(LANES, np.int64),
+        places=np.empty(LANES, np.int64),
+    )
 
 
 @inlined
@@ -125,99 +158,64 @@ def most(rows: Some, tasks: Counts) -> int:
 
 @inlined
 def find(some: Some, tasks: Counts, a: int, where: Counts) -> None:
-    """The numbers of rows from a on, `AHEAD` of each task; -1 where there is none."""
+    """The number of row a of each task; -1 where there is none."""
     rows, cuts = some.rows, some.cuts
     for l in range(LANES):
         place, end = 0, 0
         if l < len(tasks):
             place, end = cuts[tasks[l]] + a, cuts[tasks[l] + 1]
-        for b in range(AHEAD):
-            where[b, l] = rows[place + b] if place + b < end else -1
+        where[l] = rows[place] if place < end else -1
 
 
 @inlined
 def load(rows: Rows, some: Some, units: Units, tasks: Counts, a: int, work: Work) -> None:
-    """Rows from a on, `AHEAD` of each task, in standard units; zeros where there is none.
-
-    Eight tasks at once, because eight lanes of a line can be written at once; and of each the
-    rows one after another, as they lie.
-    """
-    find(some, tasks, a, work.where)
-    X, x, where, centre, factor = rows.X, work.x, work.where, units.centre, units.factor
-    k, d = len(work.h), len(centre)
-    for l in range(0, LANES, 8):
-        for b in range(AHEAD):
-            i = (
-                max(where[b, l], 0),
-                max(where[b, l + 1], 0),
-                max(where[b, l + 2], 0),
-                max(where[b, l + 3], 0),
-                max(where[b, l + 4], 0),
-                max(where[b, l + 5], 0),
-                max(where[b, l + 6], 0),
-                max(where[b, l + 7], 0),
-            )
-            for j in range(d):
-                line = b * k + j
-                x[line, l] = X[i[0], j]
-                x[line, l + 1] = X[i[1], j]
-                x[line, l + 2] = X[i[2], j]
-                x[line, l + 3] = X[i[3], j]
-                x[line, l + 4] = X[i[4], j]
-                x[line, l + 5] = X[i[5], j]
-                x[line, l + 6] = X[i[6], j]
-                x[line, l + 7] = X[i[7], j]
-    for b in range(AHEAD):
-        for j in range(d):
-            line, c, f = b * k + j, centre[j], factor[j]
-            for l in range(LANES):
-                x[line, l] = (x[line, l] - c) * f
-        for line in range(b * k + d, b * k + k):
-            for l in range(LANES):
-                x[line, l] = 1.0
-        for l in range(LANES):
-            if where[b, l] < 0:
-                for line in range(b * k, b * k + k):
-                    x[line, l] = 0.0
-
-
-@inlined
-def load_labels(rows: Rows, b: int, work: Work, line: int) -> None:
-    """Residuals of the b-th rows of those in x."""
-    y, r, where, k = rows.y, work.r, work.where, len(work.h)
+    """Row a of each task in standard units; zeros where there is none."""
+    X, x, where, places, pair = rows.X, work.x, work.where, work.places, work.pair
+    k, d = len(work.h), len(units.centre)
+    find(some, tasks, a, where)
+    begin, step = address(X), X.strides[0]
     for l in range(LANES):
-        i = where[b, l]
-        r[line, l] = y[i] if i >= 0 else 0.0
-    take_products(r, line, work.h, 0, work.x, b * k, k)
+        pair[0, l] = 1.0 if where[l] >= 0 else 0.0
+        places[l] = begin + max(where[l], 0) * step
+    for j in range(0, d, LANES):
+        turn(X, places, 0, j, d - j, x, j * LANES, LANES)
+    there = line(pair, 0)
+    for j in range(d):
+        put(x, j, (line(x, j) - line(units.centre, j)) * line(units.factor, j) * there)
+    for j in range(d, k):
+        put(x, j, there)
 
 
 @inlined
-def whiten(units: Units, b: int, work: Work, z: Matrix, base: int) -> None:
-    """``R^T x`` of the b-th row of x, from line `base` of z on."""
-    k, x = len(work.h), work.x
-    if len(units.across) == k:
+def load_labels(rows: Rows, work: Work, a: int) -> None:
+    """Residuals of the rows in x, as line a."""
+    r, y, where = work.r, rows.y, work.where
+    for l in range(LANES):
+        r[a, l] = y[where[l]] if where[l] >= 0 else 0.0
+    put(r, a, minus(line(r, a), work.h, 0, work.x, 0, len(work.h)))
+
+
+@inlined
+def whiten(units: Units, work: Work, z: Matrix, base: int) -> None:
+    """``R^T x`` of the rows in x, from line `base` of z on."""
+    k, across = len(work.h), units.across
+    if len(across) == k:
         for j in range(k):
-            for l in range(LANES):
-                z[base + j, l] = units.across[j] * x[b * k + j, l]
+            put(z, base + j, line(across, j) * line(work.x, j))
         return
-    z[base : base + k] = 0.0
-    for j in range(k):
-        add_products(z, base + j, units.across, j * k + j, x, b * k + j, k - j)
+    for j in range(0, k, 4):  # numbers of the matrix before its diagonal are 0
+        put_four(z, base + j, across, j * k + j, k, work.x, j, k - j)
 
 
 @inlined
-def factor(K: Matrix, n: int) -> None:
-    """Cholesky's factor in place, with the inverses of its diagonal."""
+def factor(K: Matrix, n: int, b: float) -> None:
+    """Cholesky's factor of ``K + bI`` in place, with the inverses of its diagonal."""
     for i in range(n):
         row = i * (i + 1) // 2
         for j in range(i):
             other = j * (j + 1) // 2
-            take_products(K, row + j, K, row, K, other, j)
-            for l in range(LANES):
-                K[row + j, l] *= K[other + j, l]
-        take_products(K, row + i, K, row, K, row, i)
-        for l in range(LANES):
-            K[row + i, l] = 1.0 / math.sqrt(K[row + i, l])
+            put(K, row + j, minus(line(K, row + j), K, row, K, other, j) * line(K, other + j))
+        put(K, row + i, inverse_root(minus(line(K, row + i) + spread(b), K, row, K, row, i)))
 
 
 @inlined
@@ -225,9 +223,7 @@ def forward(K: Matrix, first: int, n: int, x: Matrix) -> None:
     """``L^-1 x`` in place; numbers before the first are 0."""
     for i in range(first, n):
         row = i * (i + 1) // 2
-        take_products(x, i, K, row + first, x, first, i - first)
-        for l in range(LANES):
-            x[i, l] *= K[row + i, l]
+        put(x, i, minus(line(x, i), K, row + first, x, first, i - first) * line(K, row + i))
 
 
 @inlined
@@ -235,7 +231,7 @@ def backward(K: Matrix, n: int, x: Matrix) -> None:
     """``L^-T x`` in place."""
     for i in range(n - 1, -1, -1):
         row = i * (i + 1) // 2
-        for l in range(LANES):
-            x[i, l] *= K[row + i, l]
+        found = line(x, i) * line(K, row + i)
+        put(x, i, found)
         for m in range(i):
-            take_products(x, m, K, row + m, x, i, 1)
+            put(x, m, line(x, m) - line(K, row + m) * found)

@@ -14,7 +14,7 @@ The first where a task has no more rows than columns, since K is of the size of 
 row i of the task itself needs neither: with :math:`a = K^{-1}r` it is predicted by
 :math:`y_i - ba_i`, and v is :math:`b - b^2 (K^{-1})_{ii}`.
 
-Every step is taken for 32 tasks at once (`headstart._core.lanes`), those of about as many rows.
+Every step is taken for eight tasks at once (`headstart._core.lanes`), those of about as many rows.
 Where a task has fewer, rows of zeros come last and change nothing: a task has the same bits
 whatever tasks are beside it.
 """
@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import Vector
-from headstart._core.jit import kernel, part
-from headstart._core.lanes import LANES, add_products, take_products
+from headstart._core.jit import inlined, kernel, part
+from headstart._core.lanes import LANES, line, minus, plus, put, put_four, spread
 from headstart.inner.posterior.lines import (
-    AHEAD,
     Rows,
     Some,
     Units,
@@ -42,13 +41,15 @@ from headstart.inner.posterior.lines import (
     load,
     load_labels,
     most,
+    room,
     whiten,
+    wide,
 )
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-NEAR = 1 << 10  # tasks among which those of as many rows are looked for, before caches forget them
+NEAR = 1 << 8  # tasks among which those of as many rows are looked for, before caches forget them
 
 
 class Answers(NamedTuple):
@@ -77,27 +78,14 @@ def _answer(rows: Rows, units: Units, tasks: Counts, few: bool, out: Answers) ->
     known = rows.side.shape[1]
     k = len(units.effects) // known
     n = most(rows.own, tasks) if few else k
-    side = np.zeros((known, LANES))
-    work = Work(
-        x=np.empty((AHEAD * k, LANES)),
-        z=np.empty((k, LANES)),
-        Z=np.empty((n * k if few else 0, LANES)),
-        h=np.zeros((k, LANES)),
-        g=np.empty((k, LANES)),
-        r=np.empty((n, LANES)),
-        K=np.empty((n * (n + 1) // 2, LANES)),
-        column=np.empty((n, LANES)),
-        where=np.empty((AHEAD, LANES), np.int64),
-        pair=np.empty((2, LANES)),
-    )
+    work, side = room(k, n, n if few else 0), np.zeros((known, LANES))
     for first in range(0, len(tasks), LANES):
         some = tasks[first : first + LANES]
         for m in range(known):
             for l in range(len(some)):
                 side[m, l] = rows.side[some[l], m]
-        work.h[:] = 0.0
         for j in range(k):
-            add_products(work.h, j, units.effects, j * known, side, 0, known)
+            put(work.h, j, plus(spread(0.0), units.effects, j * known, side, 0, known))
         if few:
             n = most(rows.own, some)
             _by_rows(rows, units, some, n, work)
@@ -110,30 +98,29 @@ def _answer(rows: Rows, units: Units, tasks: Counts, few: bool, out: Answers) ->
             _predict_own(rows, units, some, n, work, out)
         else:
             _predict(rows, rows.own, units, some, n, few, work, out)
-        _predict(rows, rows.other, units, some, n, few, work, out)
+        if most(rows.other, some):
+            _predict(rows, rows.other, units, some, n, few, work, out)
 
 
-@part
+@inlined
 def _by_rows(rows: Rows, units: Units, tasks: Counts, n: int, work: Work) -> None:
     """Find g by K, and leave ``K^-1 r`` in the place of r."""
-    k, Z, K = len(work.g), work.Z, work.K
+    k, Z, K, r = len(work.g), work.Z, work.K, work.r
+    w = wide(k)
     for a in range(n):
-        if a % AHEAD == 0:
-            load(rows, rows.own, units, tasks, a, work)
-        load_labels(rows, a % AHEAD, work, a)
-        whiten(units, a % AHEAD, work, Z, a * k)
-        row = a * (a + 1) // 2
-        K[row : row + a] = 0.0
-        K[row + a] = units.noise
-        for m in range(a + 1):
-            add_products(K, row + m, Z, a * k, Z, m * k, k)
-    factor(K, n)
-    forward(K, 0, n, work.r)
-    backward(K, n, work.r)
-    work.g[:] = 0.0
-    for a in range(n):
-        for j in range(k):
-            add_products(work.g, j, Z, a * k + j, work.r, a, 1)
+        load(rows, rows.own, units, tasks, a, work)
+        load_labels(rows, work, a)
+        whiten(units, work, Z, a * w)
+        for m in range(0, a + 1, 4):  # beyond row a into places that later rows fill
+            put_four(K, a * (a + 1) // 2 + m, Z, m * w, w, Z, a * w, k)
+    factor(K, n, units.noise)
+    forward(K, 0, n, r)
+    backward(K, n, r)
+    for j in range(k):
+        total = spread(0.0)
+        for a in range(n):
+            total += line(Z, a * w + j) * line(r, a)
+        put(work.g, j, total)
 
 
 @part
@@ -141,57 +128,53 @@ def _by_columns(rows: Rows, units: Units, tasks: Counts, work: Work) -> None:
     """Find g by M."""
     k, z, g, K = len(work.g), work.z, work.g, work.K
     g[:], K[:] = 0.0, 0.0
-    for j in range(k):
-        K[j * (j + 1) // 2 + j] = units.noise
     for a in range(most(rows.own, tasks)):
-        if a % AHEAD == 0:
-            load(rows, rows.own, units, tasks, a, work)
-        load_labels(rows, a % AHEAD, work, 0)
-        whiten(units, a % AHEAD, work, z, 0)
+        load(rows, rows.own, units, tasks, a, work)
+        load_labels(rows, work, 0)
+        whiten(units, work, z, 0)
+        r = line(work.r, 0)
         for j in range(k):
-            add_products(g, j, z, j, work.r, 0, 1)
+            one, row = line(z, j), j * (j + 1) // 2
+            put(g, j, line(g, j) + one * r)
             for m in range(j + 1):
-                add_products(K, j * (j + 1) // 2 + m, z, j, z, m, 1)
-    factor(K, k)
+                put(K, row + m, line(K, row + m) + one * line(z, m))
+    factor(K, k, units.noise)
     forward(K, 0, k, g)
     backward(K, k, g)
 
 
-@part
+@inlined
 def _put_weights(units: Units, tasks: Counts, work: Work, W: Matrix) -> None:
     """``h + R g``."""
-    k, x = len(work.g), work.x
+    k, x, g, root = len(work.g), work.x, work.g, units.root
+    if len(root) == k:
+        for j in range(k):
+            put(x, j, line(root, j) * line(g, j))
+    else:
+        for j in range(0, k, 4):  # numbers of the matrix after its diagonal are 0
+            put_four(x, j, root, j * k, k, g, 0, min(j + 4, k))
     for j in range(k):
-        for l in range(LANES):
-            x[j, l] = work.h[j, l]
-        if len(units.root) == k:
-            for l in range(LANES):
-                x[j, l] += units.root[j] * work.g[j, l]
-        else:
-            add_products(x, j, units.root, j * k, work.g, 0, j + 1)
+        put(x, j, line(work.h, j) + line(x, j))
     for l in range(len(tasks)):
         for j in range(k):
             W[tasks[l], j] = x[j, l]
 
 
-@part
+@inlined
 def _predict_own(rows: Rows, units: Units, tasks: Counts, n: int, work: Work, out: Answers) -> None:
     """Predictions of the rows that K is of."""
-    b, K, r, column, pair = units.noise, work.K, work.r, work.column, work.pair
-    y, where, mean, variance = rows.y, work.where, out.mean, out.variance
+    b, K, column = spread(units.noise), work.K, work.column
     for a in range(n):
-        if a % AHEAD == 0:
-            find(rows.own, tasks, a, where)
-        column[a:n] = 0.0
-        column[a] = 1.0
-        forward(K, a, n, column)
-        pair[0] = 0.0
-        add_products(pair, 0, column, a, column, a, n - a)
-        for l in range(LANES):
-            i = where[a % AHEAD, l]
-            if i >= 0:
-                mean[i] = y[i] - b * r[a, l]
-                variance[i] = max(b - b * b * pair[0, l], 0.0)
+        put(column, a, line(K, a * (a + 3) // 2))
+        for i in range(a + 1, n):
+            row = i * (i + 1) // 2
+            found = minus(spread(0.0), K, row + a, column, a, i - a)
+            put(column, i, found * line(K, row + i))
+        inverse = plus(spread(0.0), column, a, column, a, n - a)
+        put(work.pair, 0, spread(0.0) - b * line(work.r, a))
+        put(work.pair, 1, b - b * b * inverse)
+        find(rows.own, tasks, a, work.where)
+        _put_answers(rows.y, work, out)
 
 
 @part
@@ -206,26 +189,30 @@ def _predict(
     out: Answers,
 ) -> None:
     """Predictions of any rows, by the factor of K, whose size is n, or else of M."""
-    k, x, z, column, pair = len(work.h), work.x, work.z, work.column, work.pair
+    k, z, K, column = len(work.h), work.z, work.K, work.column
     for a in range(most(some, tasks)):
-        if a % AHEAD == 0:
-            load(rows, some, units, tasks, a, work)
-        whiten(units, a % AHEAD, work, z, 0)
-        pair[:] = 0.0
-        add_products(pair, 0, work.h, 0, x, a % AHEAD * k, k)
-        add_products(pair, 0, work.g, 0, z, 0, k)
+        load(rows, some, units, tasks, a, work)
+        whiten(units, work, z, 0)
+        mean = plus(plus(spread(0.0), work.h, 0, work.x, 0, k), work.g, 0, z, 0, k)
         if few:
-            add_products(pair, 1, z, 0, z, 0, k)
-            column[:n] = 0.0
             for m in range(n):
-                add_products(column, m, work.Z, m * k, z, 0, k)
-            forward(work.K, 0, n, column)
-            take_products(pair, 1, column, 0, column, 0, n)
+                put(column, m, plus(spread(0.0), work.Z, m * wide(k), z, 0, k))
+            forward(K, 0, n, column)
+            known = plus(spread(0.0), z, 0, z, 0, k)
+            variance = minus(known, column, 0, column, 0, n)
         else:
-            forward(work.K, 0, k, z)
-            add_products(pair, 1, z, 0, z, 0, k)
-        for l in range(LANES):
-            i = work.where[a % AHEAD, l]
-            if i >= 0:
-                out.mean[i] = pair[0, l]
-                out.variance[i] = max(pair[1, l] * (1.0 if few else units.noise), 0.0)
+            forward(K, 0, k, z)
+            variance = plus(spread(0.0), z, 0, z, 0, k) * spread(units.noise)
+        put(work.pair, 0, mean)
+        put(work.pair, 1, variance)
+        _put_answers(np.empty(0), work, out)
+
+
+@inlined
+def _put_answers(y: Vector, work: Work, out: Answers) -> None:
+    """Mean and variance of the rows at hand from a pair of lines; the mean is seen from y."""
+    for l in range(LANES):
+        i = work.where[l]
+        if i >= 0:
+            out.mean[i] = work.pair[0, l] + (y[i] if len(y) else 0.0)
+            out.variance[i] = max(work.pair[1, l], 0.0)
