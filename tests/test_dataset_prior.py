@@ -28,9 +28,17 @@ from headstart.meta.prior.from_dataset import dataset_prior
 from headstart.meta.prior.gathered import NEAR, Gathered
 from headstart.meta.prior.goal import Goal
 from headstart.meta.prior.summaries import Summaries
-from headstart.parquet import ParquetError, ParquetRows, plan_rows, shuffled
+from headstart.parquet import (
+    ParquetError,
+    ParquetRows,
+    grouped_by,
+    plan_partitions,
+    plan_rows,
+    shuffled,
+)
 from headstart.parquet.draw import Draw
 from headstart.parquet.engine import BLOCKS, LocalEngine, Parts, in_blocks, in_pairs
+from headstart.parquet.files import read_footer
 from headstart.parquet.sample_order import in_order
 from headstart.tasks.columns import Columns
 from headstart.tasks.ids import hash_ids
@@ -214,6 +222,76 @@ def test_the_sample_has_the_smallest_hashes(tmp_path: Path) -> None:
         learn_prior(data)
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("most", [None, 1000])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_rows_without_ids_are_tasks_of_their_own(
+    scattered: bool, most: int | None, loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = table(80, kind="str")
+    first = frame.index[~frame["id"].duplicated()]
+    frame.loc[first[[5, 30]], "id"] = None  # between tasks
+    frame.loc[first[70] :, "id"] = None  # and a row group with nothing else
+    n_nameless = int(frame["id"].isna().sum())
+    frame = mixed(frame) if scattered else frame
+    data = ParquetRows(write(frame, tmp_path, [51, 200], 30), "id", "y")
+    told = f"groups: {n_nameless} of {len(frame)} rows have no id; each is a task of its own"
+    with pytest.warns(UserWarning, match=told):
+        memory = MetaRegressor(loss).fit(frame[NAMES], frame["y"], groups=frame["id"])
+    with pytest.warns(UserWarning, match=told):
+        found = fit(MetaRegressor(loss), data, max_tasks=most, partition_rows=40)
+    assert_equal(found.prior_, memory.prior_, 1e-9)
+    assert found.n_tasks_ == memory.n_tasks_ == frame["id"].nunique() + n_nameless
+    with pytest.raises(ParquetError, match=f"{tmp_path}: column 'id': expected an id in every row"):
+        learn_prior(data, loss, max_tasks=most)
+    monkeypatch.setattr(headstart.meta.prior.from_dataset, "MANY_TASKS", 40)  # begin with few
+    with pytest.warns(UserWarning, match=told):
+        again = fit(MetaRegressor(loss), data, max_tasks=most)
+    np.testing.assert_allclose(again.bias_, found.bias_, atol=0.01)
+
+
+def test_faults_of_a_copy_name_the_dataset(tmp_path: Path) -> None:
+    frame = mixed(table(60))
+    frame["age"] = frame["id"] % 7.0
+    whole = [*NAMES, "age"]
+
+    def refused(message: str, side: tuple[str, ...] = (), classes: tuple[str, ...] = ()) -> None:
+        data = ParquetRows(write(frame, tmp_path, [100], 40), "id", "y", NAMES)
+        reading = Reading(data, get_loss("squared"), True, side, classes)
+        with pytest.raises(ParquetError, match=f"^{tmp_path}{message}"):
+            dataset_prior(reading, Goal.checked("auto", max_tasks=None))
+
+    refused(": column 'y': expected the classes", classes=("no", "yes"))
+    whose, kept = frame["id"].iloc[9], frame[whole].copy()
+    frame.loc[frame.index[9], "age"] = np.nan
+    refused(f", a row of 'id' {whose}: side: column 'age': expected finite", side=("age",))
+    frame.loc[frame.index[9], "age"] = 99.0
+    refused(": side: expected one value of 'age' for each entity", side=("age",))
+    frame[whole] = kept
+    frame.loc[frame.index[9], "y"] = np.nan
+    refused(f", a row of 'id' {whose}: column 'y': a value is missing")
+
+
+def test_all_rows_that_find_no_room_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ParquetRows(write(table(60), tmp_path), "id", "y")
+    size = data.n_rows * 5 * 8
+    asked: dict[str, Any] = {"max_tasks": None, "tol": 1.0}
+    monkeypatch.setattr(headstart.meta.prior.dataset, "memory", lambda: size)
+    learn_prior(data, "huber", **asked)
+    monkeypatch.setattr(headstart.meta.prior.dataset, "memory", lambda: size - 1)
+    learn_prior(data, "squared", **asked)
+    learn_prior(data, "huber", max_tasks=1000, tol=1.0)
+    monkeypatch.setattr(ParquetRows, "read", lambda *_: pytest.fail("ids were read"))
+    message = (
+        f"{tmp_path}: max_tasks: expected a number, found None: with the huber loss all "
+        rf"{data.n_rows} rows come into memory, where they take 0.0 GB and .*; give a number, or"
+    )
+    with pytest.raises(ParquetError, match=message):
+        learn_prior(data, "huber", **asked)
+
+
 @pytest.mark.parametrize("all_tasks", [False, True])
 def test_side_information_comes_from_columns(all_tasks: bool, tmp_path: Path) -> None:
     frame = table(150)
@@ -387,6 +465,55 @@ def test_rows_put_together_by_many(
     shuffled(map, data, tmp_path / "copy", ["row"])  # goes on from what is there
     assert [file.stat().st_mtime_ns for file in files][1:] == written[1:]
     assert parquet.read_table(str(copy.path)).to_pandas().equals(found)
+
+
+def test_footers_are_read_once_for_all_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headstart.parquet.shuffle, "PARTITION_ROWS", 20)
+    footers: list[str] = []
+
+    def watched(path: str, store: Any = None) -> Any:
+        footers.append(path)
+        return read_footer(path, store)
+
+    monkeypatch.setattr("headstart.parquet.footers.read_footer", watched)
+
+    def run(function: Any, items: Any) -> Iterator[Any]:
+        """As workers do, to whom nothing that the client has found out is sent."""
+        return (pickle.loads(pickle.dumps(function))(item) for item in items)
+
+    data = ParquetRows(write(mixed(table(60)), tmp_path / "in", [70, 150, 220], 40), "id", "y")
+    buckets = list(Path(str(shuffled(run, data, tmp_path / "copy").path)).iterdir())
+    assert len(buckets) > 10
+    assert len(footers) == 2 * 4  # for the plan and for the schema
+
+
+@pytest.mark.parametrize("lost", ["dealt", "bucket"])
+def test_a_copy_that_workers_do_not_see(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, here = write(mixed(table(30)), tmp_path / "in", row_group=50), tmp_path / "here"
+    here.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here))
+    data = ParquetRows(folder, "id", "y")
+
+    def apart(function: Any, items: Any) -> Iterator[Any]:
+        """As workers do whose files are on disks of their own."""
+        yield from map(function, items)
+        for file in here.rglob(f"{lost}*"):
+            file.unlink()
+
+    def read(alone: bool) -> None:
+        with grouped_by(apart, data, alone=alone) as together:
+            plan_partitions(together)
+
+    with pytest.raises(ParquetError, match=f"{folder}: .*; folder: name one that all workers see"):
+        read(alone=False)
+    with pytest.raises((FileNotFoundError, ParquetError), match=f"{here}.*{lost}|{here}.*rows"):
+        read(alone=True)
+    with pytest.raises(ParquetError, match="another"), grouped_by(map, data):
+        raise ParquetError("another")
 
 
 def test_ids_that_share_a_hash_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,9 @@ import pandas as pd
 import pytest
 from clusters import dataset, kill_a_busy_worker
 from datasets_on_disk import NAMES, read, table, write
+from test_sparse_datasets import dataset as sparse_dataset
+from test_sparse_datasets import rows_of
+from test_sparse_datasets import write as write_lists
 from typer.testing import CliRunner
 
 from headstart import MetaClassifier, MetaRegressor, diagnose
@@ -101,6 +104,26 @@ def test_the_prior_of_a_classifier(client: Any, tmp_path: Path) -> None:
     rows = ParquetRows(write(frame, tmp_path, [90], 50), "id", "y")
     there = fit(MetaClassifier(), rows, client=client, partition_rows=100)
     assert_same_prior(there, fit(MetaClassifier(), rows))
+
+
+@pytest.mark.parametrize("most", [20, None])
+def test_sparse_rows_are_read_by_workers_alone(
+    client: Any, tmp_path: Path, most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, ids = rows_of()
+    order = np.random.default_rng(1).permutation(len(y))
+    rows = sparse_dataset(write_lists(tmp_path / "in", X, np.where(y > 2.0, 1, 0), ids, order))
+    asked: dict[str, Any] = {"max_tasks": most, "partition_rows": 60}
+    here = fit(MetaClassifier(), rows, **asked)
+
+    def refuse(*_: object) -> None:
+        pytest.fail("the client read rows")
+
+    for name in ("headstart.parquet.source.read_file", "headstart.parquet.source.Source.column"):
+        monkeypatch.setattr(name, refuse)
+    there = fit(MetaClassifier(), rows, client=client, **asked)
+    np.testing.assert_array_equal(there.prior_.bias, here.prior_.bias)
+    np.testing.assert_array_equal(there.prior_.variances, here.prior_.variances)
 
 
 def test_work_is_dealt_fairly_and_stays_where_it_is() -> None:

@@ -40,6 +40,7 @@ from headstart.parquet import (
     shuffled,
 )
 from headstart.parquet.blocks import Batch, Block, Buffers, make_block, whole_tasks
+from headstart.parquet.engine import SHARE, memory
 from headstart.parquet.files import Decoding, read_ahead, read_file
 from headstart.parquet.interleave import interleave
 from headstart.parquet.order import is_grouped
@@ -679,6 +680,36 @@ def test_empty_files_and_no_rows(tmp_path: Path) -> None:
     nothing = ParquetRows(write(frame.iloc[:0], tmp_path / "none"), "id", "y")
     with pytest.raises(ParquetError, match="there are no rows in it"):
         MetaRegressor().fit(nothing)
+
+
+def test_rows_are_counted_once(tmp_path: Path) -> None:
+    frame = table()
+    rows = ParquetRows(write(frame, tmp_path, row_group=20), "id", "y")
+    assert rows.n_rows == len(frame)
+    vars(rows)["row_groups"] = []
+    assert rows.n_rows == len(frame)
+    again = pickle.loads(pickle.dumps(rows))
+    write(frame[:50], tmp_path)
+    assert again.n_rows == 50  # what is sent is the dataset, not what was found in it
+
+
+def test_a_container_has_less_memory_than_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, missing = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
+    monkeypatch.setattr("headstart.parquet.engine.LIMITS", (missing,))
+    machine = memory()
+    monkeypatch.setattr("headstart.parquet.engine.LIMITS", (missing, file))
+    for text, expected in (
+        ("max\n", machine),
+        ("1000000\n", int(SHARE * 1_000_000)),
+        (f"{2**63 - 4096}\n", machine),  # no limit, as the first version says it
+    ):
+        file.write_text(text)
+        assert memory() == expected
+    monkeypatch.delattr("os.sysconf")  # as on Windows
+    file.unlink()
+    assert memory() == 1 << 32
 
 
 def test_progress_is_reported(tmp_path: Path) -> None:

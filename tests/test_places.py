@@ -78,7 +78,7 @@ def test_addresses_and_paths() -> None:
     assert "secret" not in repr(remote("s3://key:secret@bucket/a"))
     assert str(remote("abfs://container@account/a")) == "abfs://container@account/a"
     assert pickle.loads(pickle.dumps(found)) == found
-    with pytest.raises(ValueError, match=r"s3:/bucket/x: expected an address as text"):
+    with pytest.raises(ValueError, match=r"s3:/bucket/x: expected an address with two slashes"):
         as_place(Path("s3://bucket/x"))
     with pytest.raises(ValueError, match=r"nowhere://: cannot be opened .*headstart\[cloud\]"):
         as_place("nowhere://bucket/x").exists()

@@ -295,6 +295,14 @@ def test_weights_of_all_tasks_in_a_file(tmp_path: Path) -> None:
         np.testing.assert_allclose(own, model.weights_of(f"u{t}"), atol=1e-12)
         assert table["intercept"][t] == pytest.approx(model.intercept_of(f"u{t}"))
     assert adapt_all(model, tasks, tmp_path / "out") == index  # it is finished
+    (gone,) = index.files()
+    Path(str(gone)).unlink()
+    assert adapt_all(model, tasks, tmp_path / "out").files() == [gone]
+    assert gone.exists()
+    with pytest.raises(ValueError, match="predictions: expected False with a TaskSet"):
+        adapt_all(model, tasks, tmp_path / "other", predictions=True)
+    with pytest.raises(ValueError, match="weights: expected True with a TaskSet"):
+        adapt_all(model, tasks, tmp_path / "other", weights=False)
     with pytest.raises(ValueError, match="out"):
         adapt_all(MetaRegressor().fit(S, -y, groups=names), tasks, tmp_path / "out")
     with pytest.raises(ValueError, match="TaskSet of sparse rows"):

@@ -22,10 +22,12 @@ from headstart import (
     learn_prior,
     load_model,
 )
-from headstart.estimators import sparse_dataset
 from headstart.jobs import adapt_all
 from headstart.parquet import ParquetError, ParquetRows
+from headstart.parquet.engine import LocalEngine
+from headstart.parquet.sparse_sample import SparseRows, read_sparse
 from headstart.tasks.ids import hash_ids
+from headstart.training import fit
 
 D, LISTS = 30, ("at", "value")
 
@@ -128,18 +130,71 @@ def test_rows_without_label_or_id_are_predicted(tmp_path: Path) -> None:
         MetaRegressor().fit(rows)
 
 
-def test_classes_and_a_sample_of_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def smallest(ids: Any, most: int) -> list[str]:
+    """The ids with the smallest hashes."""
+    return sorted(set(ids), key=lambda name: hash_ids(np.array([name]))[0])[:most]
+
+
+def test_classes_and_a_sample_of_tasks(tmp_path: Path) -> None:
     X, y, ids = rows_of()
     labels = np.where(y > 2.0, "much", "little")
     rows = dataset(write(tmp_path / "in", X, labels, ids))
     whole = MetaClassifier().fit(X, labels, groups=ids)
     np.testing.assert_allclose(MetaClassifier().fit(rows).bias_, whole.bias_, rtol=1e-6)
-    monkeypatch.setattr(sparse_dataset, "MAX_TASKS", 10)
-    hashes = {name: hash_ids(np.array([name]))[0] for name in set(ids)}
-    chosen = sorted(hashes, key=hashes.__getitem__)[:10]
-    used = np.isin(ids, chosen)
+    used = np.isin(ids, smallest(ids, 10))
     some = MetaClassifier().fit(X[used], labels[used], groups=ids[used])
-    np.testing.assert_allclose(MetaClassifier().fit(rows).bias_, some.bias_, rtol=1e-6)
+    found = fit(MetaClassifier(), rows, max_tasks=10, partition_rows=60)
+    np.testing.assert_allclose(found.bias_, some.bias_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("most", [None, 10])
+def test_an_estimator_learns_what_learn_prior_does(most: int | None, tmp_path: Path) -> None:
+    rows = dataset(write(tmp_path / "in", *rows_of()))
+    model = fit(MetaRegressor(), rows, max_tasks=most)
+    expected = learn_prior(rows, fit_intercept=True, max_tasks=most)
+    np.testing.assert_array_equal(model.prior_.bias, expected.bias)
+    np.testing.assert_array_equal(model.prior_.variances, expected.variances)
+    for wrong, message in (
+        ({"max_tasks": 0}, "max_tasks: expected an integer >= 1"),
+        ({"initial": expected}, "initial: expected None with a dataset of sparse rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(MetaRegressor(), rows, **wrong)
+    with pytest.raises(ValueError, match="side: expected None with sparse rows"):
+        fit(MetaRegressor(side=["y"]), rows)
+
+
+class Watched(LocalEngine):
+    """Keeps the parts that were read."""
+
+    def map(self, function: Any, items: Any) -> Any:
+        self.parts = []
+        for some in super().map(function, items):
+            self.parts += some if isinstance(some, list) else []
+            yield some
+
+
+@pytest.mark.parametrize("most", [None, 10, 1])
+def test_rows_are_read_in_parts_and_none_outside_the_sample(
+    most: int | None, tmp_path: Path
+) -> None:
+    X, y, ids = rows_of()
+    order = np.random.default_rng(1).permutation(len(y))
+    X, y, ids = X[order], y[order], ids[order]
+    done: list[int] = []
+    rows = dataset(write(tmp_path / "in", X, y, ids), callback=done.append)
+    used = np.isin(ids, smallest(ids, 40 if most is None else most))
+    for threads, size, n_blocks in ((1, 1000, 1), (1, 50, 5), (2, 50, 5), (2, 1, 6)):
+        engine = Watched(threads)
+        found = read_sparse(rows, most, engine, size)
+        assert found.ids.to_pylist() == ids[used].tolist()
+        np.testing.assert_array_equal(found.y, y[used])
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(found.X, name), getattr(X[used], name))
+        assert all(isinstance(part, SparseRows) for part in engine.parts)
+        assert sum(len(part.y) for part in engine.parts) == np.count_nonzero(used)
+        assert (len(done), done[-1]) == (n_blocks, len(y))
+        done.clear()
 
 
 def test_wrong_lists_are_told(tmp_path: Path) -> None:

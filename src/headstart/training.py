@@ -11,8 +11,10 @@ from sklearn.base import clone
 
 from headstart._core.checks import check_count, check_jobs
 from headstart._core.files import clear_asides
+from headstart._core.jit import source_digest
 from headstart._core.places import AnyPath, full
-from headstart.estimators.dataset import dataset_classes, learn_dataset
+from headstart._core.runs import digest_of
+from headstart.estimators.dataset import dataset_classes, learn_dataset, noted
 from headstart.estimators.protocol import MetaModel
 from headstart.inner.algorithm import OnePass
 from headstart.meta import BiasState
@@ -97,6 +99,7 @@ def fit(
         engine: Engine | None = None
         if client is not None:
             engine = _connected(client, stack, "begin again: nothing was changed")
+        stack.enter_context(noted(fitted, rows, max_tasks))
         learn_dataset(
             *(fitted, rows),
             engine=engine,
@@ -166,6 +169,7 @@ def fit_rounds(
         clear_asides(place)  # of a run that was killed
         what_stays = f"the last saved round is in {place}, and the same call resumes from it"
     with ExitStack() as stack:
+        stack.enter_context(noted(fitted, rows, None))
         engine: Engine = LocalEngine(check_jobs(n_jobs))
         if client is not None:
             engine = _connected(client, stack, what_stays)
@@ -183,13 +187,18 @@ def fit_rounds(
             *(engine.hold(loading.parts(partitions, memory)), loading.n_features),
             RoundSettings(settings.reg, settings.step, settings.loss, batch_size),
             folder=place,
-            job=f"{rows.path} {rows.n_rows} {loading[1:]}",
+            job=_job(rows, loading),
             callback=callback,
         )
-    stream = _stream(settings, rows, loading, state)
-    names = np.array(loading.classes) if loading.classes else None
-    fitted.know(stream, tuple(rows.features or ()), names)
+        stream = _stream(settings, rows, loading, state)
+        names = np.array(loading.classes) if loading.classes else None
+        fitted.know(stream, tuple(rows.features or ()), names)
     return fitted
+
+
+def _job(rows: ParquetRows, loading: Loading) -> str:
+    """Digest of what the rounds are about: files as they are now, columns, and the code."""
+    return digest_of(source_digest(), rows.columns, sorted(rows.stamps().items()), loading[1:])
 
 
 def _connected(client: Cluster | str, stack: ExitStack, what_stays: str) -> Engine:
@@ -197,6 +206,8 @@ def _connected(client: Cluster | str, stack: ExitStack, what_stays: str) -> Engi
     from headstart.distributed import ClusterEngine, connect, watching
 
     cluster = connect(client)
+    if isinstance(client, str):  # nobody else has it
+        stack.callback(cluster.close, timeout=2)
     stack.enter_context(watching(cluster, what_stays))
     return ClusterEngine(cluster)
 

@@ -213,7 +213,7 @@ def as_place(path: AnyPath) -> Place:
     text = os.fspath(path)
     if "://" not in text:
         if LOST_SLASH.match(text) and not Path(text).exists():
-            raise ValueError(f"{text}: expected an address as text, not as a Path: it has two //")
+            raise ValueError(f"{text}: expected an address with two slashes, as text and no Path")
         return Path(text)
     if text.startswith("file://"):
         host, _, path = text.removeprefix("file://").partition("/")
@@ -224,6 +224,14 @@ def as_place(path: AnyPath) -> Place:
     rest, mark, query = rest.partition("?")
     host, _, path = rest.partition("/")
     return Remote(f"{scheme}://{host}{mark}{query}", path.strip("/"))
+
+
+def local(name: str, path: AnyPath) -> Path:
+    """The folder of this machine that a path names, where no other will do."""
+    found = as_place(path)
+    if isinstance(found, Remote):
+        raise ValueError(f"{name}: expected a folder of this machine, found the address {found}")
+    return found
 
 
 def full(place: AnyPath) -> Place:

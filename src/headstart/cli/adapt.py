@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headstart.cli.console import mistakes, print_line
-from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target
+from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target, only_of_datasets
 from headstart.cli.options import (
     BatchRows,
     Data,
@@ -19,6 +19,8 @@ from headstart.cli.options import (
     Scheduler,
     Target,
     Trust,
+    Version,
+    Versions,
 )
 from headstart.cli.rows import read_for
 from headstart.cli.tables import TableError, different_ids, refuse_itself, write_table
@@ -39,17 +41,20 @@ def adapt(
     batch_rows: BatchRows = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
+    version: Version = 0,
+    versions: Versions = None,
 ) -> None:
     """Weights for new entities from a few of their rows; the model is left alone."""
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes(data):
         refuse_itself(data, out)
-        loaded = load_model(model, trusted=trust)
+        loaded = load_model(model, version, trust)
         check_target(loaded, target)
         if source.in_batches:
-            index = adapt_dataset(loaded, source, target, out)
+            index = adapt_dataset(loaded, source, target, out, versions)
             print_line(f"weights of {index.tasks} tasks: {out}")
             return
+        only_of_datasets(versions=versions)
         group, names = str(loaded.group), list(loaded.bias_by_feature())
         if INTERCEPT in (group, *names):
             raise TableError(f"the weights have a column {INTERCEPT!r} of their own")

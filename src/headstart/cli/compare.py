@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
@@ -11,9 +10,10 @@ from rich.table import Column, Table
 
 from headstart import plot
 from headstart._core.files import write_aside
+from headstart._core.places import Place, as_place
 from headstart.cli.bases import on_base
 from headstart.cli.console import console, error_console, mistakes, print_line, shown
-from headstart.cli.options import Base, Categorical, Classify, Data, Features, Group, Target
+from headstart.cli.options import Base, Categorical, Classify, DataFile, Features, Group, Target
 from headstart.cli.progress import progress_bar
 from headstart.cli.rows import Columns, read_rows
 from headstart.cli.tables import WRITERS, TableError, are_classes, refuse_itself, write_table
@@ -24,7 +24,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def compare(
-    data: Data,
+    data: DataFile,
     group: Group,
     target: Target,
     features: Features = None,
@@ -33,13 +33,15 @@ def compare(
     base: Base = None,
     shots: Annotated[int, typer.Option(min=1, help="The most rows of a new task to learn.")] = 8,
     out: Annotated[
-        Path | None, typer.Option(help="A picture, *.png, *.svg or *.pdf, or a table to write.")
+        str | None,
+        typer.Option(help="A picture, *.png, *.svg or *.pdf, or a table to write.", metavar="PATH"),
     ] = None,
 ) -> None:
     """Errors on new tasks against the rows seen of them: headstart and what it competes with."""
     with mistakes(data):
         refuse_itself(data, out)
-        if out is not None and out.suffix.lower() not in (*PICTURES, *WRITERS):
+        place = None if out is None else as_place(out)
+        if place is not None and place.suffix.lower() not in (*PICTURES, *WRITERS):
             raise TableError(f"--out: expected a file named {', '.join((*PICTURES, *WRITERS))}")
         table = read_rows(data, Columns(group, target, features, None, categorical))
         classes = are_classes(target, table.y, classify)
@@ -54,8 +56,8 @@ def compare(
             )
         what = "share of wrong labels" if classes else f"mean absolute error of {target}"
         _print(found.curves, what)
-        if out is not None:
-            _write(found.curves, what, out)
+        if place is not None:
+            _write(found.curves, what, place)
             print_line(f"written: {out}")
 
 
@@ -70,7 +72,7 @@ def _print(curves: dict[str, FewShotCurve], what: str) -> None:
     console.print(table)
 
 
-def _write(curves: dict[str, FewShotCurve], what: str, out: Path) -> None:
+def _write(curves: dict[str, FewShotCurve], what: str, out: Place) -> None:
     """The curves as a picture or a table."""
     if out.suffix.lower() in PICTURES:
         from matplotlib import pyplot as plt

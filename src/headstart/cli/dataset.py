@@ -14,6 +14,7 @@ from headstart.cli.console import error_console
 from headstart.cli.progress import progress_bar
 from headstart.estimators import MetaClassifier, MetaRegressor
 from headstart.jobs import JobIndex, adapt_all
+from headstart.jobs.notes import read_runs
 from headstart.parquet import ParquetRows, check_roles
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ def check_target(model: AnyMeta, target: str) -> None:
         raise ValueError(f"--target: {target!r} is {role} of the model; name another column")
 
 
+def only_of_datasets(**options: object) -> None:
+    """Raise if one of these options is given for a table that is read at once."""
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"--{name}: is for a dataset; with --batch-rows a file is read as one")
+
+
 @contextmanager
 def workers_at(scheduler: str | None) -> Iterator[Workers]:
     """The cluster at an address, until the job is over; this machine without one."""
@@ -84,6 +92,7 @@ def adapt_dataset(
     source: Source,
     target: str,
     out: str,
+    versions: int | None,
     **asked: Any,
 ) -> JobIndex:
     """Weights or predictions of all tasks as a dataset in the folder `out`; see `adapt_all`."""
@@ -93,6 +102,7 @@ def adapt_dataset(
         return adapt_all(
             *(model, rows, out),
             **asked,
+            versions=versions or max(len(read_runs(out)), 1),
             executor=workers.executor,
             n_jobs=source.jobs or cores(),
             callback=lambda done, _: bar.update(job, completed=done),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headstart._core.files import clear_asides
+from headstart._core.places import as_place
 from headstart.cli.bases import on_base
 from headstart.cli.console import error_console, mistakes, print_line
 from headstart.cli.dataset import workers_at
@@ -15,7 +15,7 @@ from headstart.cli.options import (
     Base,
     Categorical,
     Classify,
-    Data,
+    DataFile,
     Features,
     Group,
     Scheduler,
@@ -31,7 +31,7 @@ from headstart.evaluation.page import write_diagnosis
 
 
 def diagnose(
-    data: Data,
+    data: DataFile,
     group: Group,
     target: Target,
     features: Features = None,
@@ -39,7 +39,9 @@ def diagnose(
     classify: Classify = None,
     base: Base = None,
     shots: Annotated[int, typer.Option(min=1, help="Rows of a new task to learn from.")] = 8,
-    out: Annotated[Path | None, typer.Option(help="A page to write, *.html.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="A page to write, *.html.", metavar="PATH")
+    ] = None,
     scheduler: Scheduler = None,
 ) -> None:
     """Is sharing worth it here? Each task alone, all pooled, and headstart, on tasks held out."""
@@ -58,10 +60,11 @@ def diagnose(
                 executor=workers.executor,
             )
             if out is not None:
-                clear_asides(out.parent, out.name)  # of a command that was killed
+                page = as_place(out)
+                clear_asides(page.parent, page.name)  # of a command that was killed
                 names = split_names(features), split_names(categorical)
                 source = Source(str(data), group, target, *names, classes, base)
-                write_diagnosis(out, diagnosis, source)
+                write_diagnosis(page, diagnosis, source)
                 progress.update(bar, completed=1.05)
     for line in str(diagnosis).splitlines():
         print_line(line)

@@ -11,10 +11,13 @@ from rich.table import Table
 from headstart._core.places import as_place
 from headstart.cli.console import console, mistakes, print_line, shown
 from headstart.cli.dataset import AnyMeta
-from headstart.cli.options import Trust
+from headstart.cli.options import Trust, Version
+from headstart.cli.tables import TableError
 from headstart.estimators import load_model
+from headstart.estimators.state import run_of
 from headstart.jobs import JobIndex, read_index
-from headstart.jobs.notes import INDEX
+from headstart.jobs.notes import INDEX, JOB, read_runs
+from headstart.store import read_versions
 from headstart.store.version import PAGE
 
 SHOWN = 5  # files of a kind
@@ -29,15 +32,28 @@ def info(
             show_default=False,
         ),
     ],
+    version: Version = 0,
     trust: Trust = False,
 ) -> None:
-    """What a model has learned, or what the newest run over a dataset wrote."""
+    """What a model has learned, or a run over a dataset wrote, and the versions there are."""
     with mistakes():
         folder = as_place(model)
         if (folder / INDEX).exists() and not (folder / PAGE).exists():
-            describe_run(read_index(folder))
+            describe_run(read_index(folder, version))
+            print_versions([index.run.started for index in read_runs(folder)])
+        elif (folder / JOB).exists():
+            raise TableError(f"{model}: a job is not finished; the same command goes on with it")
         else:
-            describe(load_model(model, trusted=trust))
+            describe(load_model(model, version, trust))
+            runs = [run_of(about) for about in read_versions(folder)]
+            print_versions(["" if run is None else run.started for run in runs])
+
+
+def print_versions(started: list[str]) -> None:
+    """Print the versions there are, by when their runs began, if there are several."""
+    if len(started) > 1:
+        shown = (f"{k} {text}".rstrip() for k, text in enumerate(started))
+        print_line(f"{len(started)} versions: {', '.join(shown)}")
 
 
 def describe_run(index: JobIndex) -> None:
@@ -71,5 +87,6 @@ def describe(model: AnyMeta) -> None:
         table.add_row(shown(name), *(f"{value:.4g}" for value in values))
     console.print(table)
     hint = "" if model.ids_ else "; headstart adapt writes those of a dataset"
-    line = f"{len(model.ids_)} entities with own weights{hint}"
-    print_line(line)
+    print_line(f"{len(model.ids_)} entities with own weights{hint}")
+    if model.run_ is not None:
+        print_line(f"fitted {model.run_}")

@@ -19,7 +19,7 @@ COMMANDS = {
     "on tasks held out.",
     "compare": "Errors on new tasks against the rows seen of them: headstart and what it competes "
     "with.",
-    "info": "What a model has learned, or what the newest run over a dataset wrote.",
+    "info": "What a model has learned, or a run over a dataset wrote, and the versions there are.",
     "warm": "Compile every kernel now, so that no first call has to wait: for images and servers.",
 }
 

@@ -15,6 +15,14 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+DataFile = Annotated[
+    str,
+    typer.Argument(
+        help="A file of Parquet, CSV or Arrow. A path, or s3://..., gs://...",
+        metavar="PATH",
+        show_default=False,
+    ),
+]
 ModelFolder = Annotated[
     str, typer.Argument(help="A folder made by fit.", metavar="PATH", show_default=False)
 ]
@@ -54,6 +62,16 @@ BatchRows = Annotated[
     int | None, typer.Option(min=1, help="Read Parquet in batches of so many rows.")
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Partitions at once; all cores.")]
+Version = Annotated[
+    int,
+    typer.Option(min=0, help="0 for the newest, 1 for the one before it, as far as they are kept."),
+]
+Versions = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="How many of the newest stay, this one included; as many as there are."
+    ),
+]
 Scheduler = Annotated[
     str | None, typer.Option(help="Of a Dask cluster to run on, tcp://...; else this machine.")
 ]

@@ -9,7 +9,7 @@ import typer
 
 from headstart._core.checks import check_number
 from headstart.cli.console import mistakes, print_line
-from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target
+from headstart.cli.dataset import AnyMeta, Source, adapt_dataset, check_target, only_of_datasets
 from headstart.cli.options import (
     BatchRows,
     Data,
@@ -18,6 +18,8 @@ from headstart.cli.options import (
     ResultsFile,
     Scheduler,
     Trust,
+    Version,
+    Versions,
     split_names,
 )
 from headstart.cli.rows import read_for
@@ -45,6 +47,8 @@ def predict(
     batch_rows: BatchRows = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
+    version: Version = 0,
+    versions: Versions = None,
 ) -> None:
     """Predict every row: by its entity's own weights, or by the bias if the id is new.
 
@@ -53,7 +57,7 @@ def predict(
     source = Source(data, batch_rows, scheduler, jobs)
     with mistakes(data):
         refuse_itself(data, out)
-        loaded = load_model(model, trusted=trust)
+        loaded = load_model(model, version, trust)
         if target is not None:
             check_target(loaded, target)
         if source.in_batches:
@@ -66,7 +70,7 @@ def predict(
             columns = tuple(split_names(keep) or ())
             shares = isinstance(loaded, MetaClassifier) and hasattr(loaded, "predict_proba")
             index = adapt_dataset(
-                *(loaded, source, target, out),
+                *(loaded, source, target, out, versions),
                 weights=False,
                 predictions=True,
                 std=shares,
@@ -75,15 +79,15 @@ def predict(
             )
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
-        if keep is not None:
-            raise TableError("--keep: is for a dataset; with --batch-rows a file is read as one")
+        only_of_datasets(target=target, keep=keep, versions=versions)
         group, rows = str(loaded.group), read_for(loaded, data)
         found = _answers(loaded, rows.with_ids(group), interval)
         if group in found:
             raise TableError(f"the predictions have a column {group!r} themselves")
         ids = {} if rows.ids is None else {group: rows.ids}
         write_table(pa.table({**ids, **found}), out)
-    print_line(f"{len(rows.X)} predictions: {out}")
+    start = "" if loaded.ids_ else ", all from the start: the model knows no entity"
+    print_line(f"{len(rows.X)} predictions{start}: {out}")
 
 
 def _answers(model: AnyMeta, X: pa.Table, interval: float | None) -> dict[str, ArrowColumn]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from headstart._core.checks import cores
+from headstart._core.places import local
 from headstart.cli.console import NOT_DONE, STOPPED, WRONG, console, mistakes, print_line, stop
 from headstart.cli.dataset import workers_at
 from headstart.cli.options import Scheduler, split_names
@@ -34,7 +34,7 @@ def reproduce(
     tasks: Annotated[int | None, typer.Option(min=1, help="Training tasks.")] = None,
     quick: Annotated[bool, typer.Option(help="A look in about a minute.")] = False,
     order: Annotated[str, typer.Option(help="stream (the paper) or resample.")] = "stream",
-    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("results"),
+    out: Annotated[str, typer.Option(help="Where to write.", metavar="FOLDER")] = "results",
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at once; as many as cores.")] = None,
     scheduler: Scheduler = None,
 ) -> None:
@@ -51,12 +51,13 @@ def reproduce(
         workers_at(scheduler) as workers,
         progress_bar(console) as progress,
     ):
+        folder = local("--out", out)
         bar = progress.add_task("experiments", total=None)
         chosen = [configured(name, seeds, tasks, quick, order) for name in names]
         request = Request(
             chosen,
             asked,
-            out,
+            folder,
             jobs or workers.threads or cores(),
             print_line,
             lambda cost: progress.advance(bar, cost),
@@ -72,7 +73,7 @@ def reproduce(
             place = error.filename or out
             stop(f"{place}: {error.strerror or error}; finished pieces are kept", WRONG)
     _print_outcome(outcome)
-    print_line(f"report: {out / 'report.html'}")
+    print_line(f"report: {folder / 'report.html'}")
     if outcome.not_done:
         raise typer.Exit(NOT_DONE)
 

@@ -140,9 +140,13 @@ def ids_of(table: pa.Table, group: str) -> ArrowColumn:
 
 
 def refuse_itself(data: AnyPath, out: AnyPath | None) -> None:
-    """Raise if a result would be written over the data it is made of."""
-    if out is not None and full(data) == full(out):
+    """Raise if a result would be written over the data it is made of, or among it."""
+    if out is None:
+        return
+    if full(data) == full(out):
         raise TableError(f"--out: {out} is the data itself; name another file")
+    if f"{full(out)}/".startswith(f"{full(data)}/"):
+        raise TableError(f"--out: {out} is inside the data; name a place beside it")
 
 
 def check_names(table: pa.Table, names: list[str]) -> None:

@@ -38,7 +38,7 @@ class MetaClassifier(Classifier, Meta):
     Attributes
     ----------
     classes_ : array of the two labels, sorted
-    bias_, intercept_, prior_, n_tasks_, ids_
+    bias_, intercept_, prior_, n_tasks_, ids_, run_
         As in `MetaRegressor`; scores are positive for the second class.
 
     Examples

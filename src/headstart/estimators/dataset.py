@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from headstart._core.checks import FloatArray, check_jobs, read_only, warn_user
+from headstart._core.checks import FloatArray, read_only, warn_user
+from headstart._core.jit import source_digest
 from headstart._core.places import Place
+from headstart._core.runs import Clock, digest_of, peak_memory
 from headstart.estimators.inputs import Labels, as_numbers, read_classes
 from headstart.estimators.protocol import MetaModel
+from headstart.estimators.run import FitRun
 from headstart.estimators.sparse_dataset import learn_sparse
 from headstart.meta.prior.dataset import Reading
 from headstart.meta.prior.from_dataset import dataset_prior
@@ -31,7 +35,25 @@ def fit_dataset(
 ) -> None:
     """Learn where entities start from a dataset, in bounded memory."""
     _refuse(y=y, groups=groups, sample_weight=sample_weight)
-    learn_dataset(model, rows)
+    with noted(model, rows, MAX_TASKS):
+        learn_dataset(model, rows)
+
+
+@contextmanager
+def noted(model: MetaModel, rows: ParquetRows, max_tasks: int | None) -> Iterator[None]:
+    """Let a model know how it was learned from a dataset meanwhile."""
+    clock, content = Clock(), content_of(model, rows, max_tasks)
+    yield
+    stream = model.stream()
+    passes = 0 if isinstance(stream, BiasStream) or stream.prior is None else stream.prior.n_iter
+    amounts = len(rows.files), rows.n_rows, stream.n_tasks, passes
+    model.run_ = FitRun(clock.started, clock.seconds, peak_memory(), *amounts, content)
+
+
+def content_of(model: MetaModel, rows: ParquetRows, max_tasks: int | None) -> str:
+    """Digest of all that decides what is learned: files as they are now, settings, and the code."""
+    asked = type(model).__name__, model.settings(), rows.columns, max_tasks
+    return digest_of(source_digest(), asked, sorted(rows.stamps().items()))
 
 
 def learn_dataset(
@@ -60,13 +82,11 @@ def learn_dataset(
     if rows.sparse is not None:
         if not isinstance(settings, PriorSettings):
             raise ValueError("reg: expected 'auto' with a dataset of sparse rows, found a number")
-        if max_tasks != MAX_TASKS:
-            raise ValueError(
-                f"max_tasks: expected {MAX_TASKS} with a dataset of sparse rows, found {max_tasks}"
-            )
         if initial is not None:
             raise ValueError("initial: expected None with a dataset of sparse rows, found a prior")
-        stream = learn_sparse(rows, classes, settings, check_jobs(model.n_jobs))
+        goal = Goal.checked(settings.metric, n_jobs=model.n_jobs, max_tasks=max_tasks)
+        run = LocalEngine() if engine is None else engine
+        stream = learn_sparse(rows, classes, settings, goal, run, partition_rows)
         model.know_columns(stream, rows.n_features, classes)
         return
     if isinstance(settings, PriorSettings):

@@ -21,6 +21,7 @@ from headstart.estimators.base import Estimator, only_priors
 from headstart.estimators.base_model import check_base, from_bytes, to_bytes
 from headstart.estimators.inputs import Labels
 from headstart.estimators.parameters import check_parameters, check_unchanged, learns_prior
+from headstart.estimators.run import FitRun
 from headstart.meta.prior import Prior
 from headstart.online import (
     AnyStream,
@@ -46,6 +47,7 @@ class Learned(Estimator):
     task_size: int | None
     base: Any
     base_: Any = None
+    run_: FitRun | None = None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
     _known: AnyStream | state.Stored
@@ -259,6 +261,7 @@ class Learned(Estimator):
             self.n_features_in_,
             None if names is None else list(names),
             getattr(self, "classes_", None),
+            self.run_,
         )
         base = None if self.base_ is None else to_bytes(self.base_)
         state.write(as_place(path), description, stream, keep, base)
@@ -284,7 +287,7 @@ class Learned(Estimator):
     @classmethod
     def from_saved(cls, saved: state.Saved, *, trusted: bool = False) -> Self:
         """The model that was read from a folder, which must be of this class."""
-        kind, parameters, width, names, classes, has_base = saved.description
+        kind, parameters, width, names, classes, run, has_base = saved.description
         if kind != cls.__name__:
             raise StoreError(f"{saved.folder} holds a {kind}; load it with {kind}.load")
         with damaged(saved.folder):
@@ -292,6 +295,7 @@ class Learned(Estimator):
             if (classes is None) == isinstance(model, ClassifierMixin):
                 raise ValueError(f"classes: expected those of a {kind}, found {classes}")
             model._describe(width, names, classes)
+            model.run_ = run
             settings = model.settings()
             if has_base:
                 if not isinstance(settings, PriorSettings):

@@ -81,7 +81,7 @@ class Meta(Answers):
             base, chunk = fitted_base(self.base, chunk)
         stream = self._new_stream(settings, chunk.X)
         stream.fit(chunk, jobs, None if rng is None else check_generator(rng))
-        self._known, self.base_ = stream, base
+        self._known, self.base_, self.run_ = stream, base, None
         return self
 
     def _go_on(

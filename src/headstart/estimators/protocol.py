@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from headstart.estimators.inputs import Labels
+from headstart.estimators.run import FitRun
 from headstart.online import AnyStream, PriorSettings, Settings
 
 
@@ -24,6 +25,7 @@ class MetaModel(Protocol):
     fit_intercept: bool
     n_jobs: int | None
     random_state: object
+    run_: FitRun | None
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters."""

@@ -81,6 +81,7 @@ class MetaRegressor(Regressor, Meta):
     ids_ : the known ids
     step_ : with a number for `reg`, the meta step size in use
     base_ : the fitted `base`; its weight is then the last of `bias_`
+    run_ : after `fit` of a dataset on disk, when it was, how long it took, and how much was read
 
     Notes
     -----

@@ -13,6 +13,7 @@ from headstart._core.places import Place
 from headstart._core.plain import from_plain, to_plain
 from headstart._core.saved import MANY, checked
 from headstart.estimators.inputs import Labels
+from headstart.estimators.run import FitRun
 from headstart.losses import Loss, get_loss
 from headstart.meta.prior import Prior
 from headstart.meta.prior.saved import prior_from
@@ -49,6 +50,7 @@ class Description(NamedTuple):
     n_features: int
     feature_names: list[str] | None
     classes: Labels | None
+    run: FitRun | None
     has_base: bool = False
 
 
@@ -150,6 +152,7 @@ def write(
             "feature_names": model.feature_names,
             "classes": classes,
             "n_tasks": stream.n_tasks,
+            "run": None if model.run is None else model.run._asdict(),
         }
         write_model(folder, about, arrays, keep)
 
@@ -169,8 +172,15 @@ def read(folder: Place, version: int) -> Saved:
         if not isinstance(values.get("group"), str | int | None):
             raise ValueError(f"group: expected a column, found {values['group']!r:.60}")
         labels = None if classes is None else _checked_classes(classes)
-        description = Description(kind, values, d, names, labels, BASE in arrays)
+        run = run_of(about)
+        description = Description(kind, values, d, names, labels, run, BASE in arrays)
         return Saved(folder, description, arrays, n_tasks)
+
+
+def run_of(about: dict[str, Any]) -> FitRun | None:
+    """How learning went, if that is known of a model."""
+    found = about.get("run")
+    return None if found is None else FitRun.checked(found)
 
 
 def _check_names(names: Any, count: int) -> None:

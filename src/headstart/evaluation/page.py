@@ -5,13 +5,13 @@ from __future__ import annotations
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 
 import numpy as np
 
 from headstart import plot
 from headstart._core.files import write_aside
+from headstart._core.places import Place
 from headstart.evaluation.advice import Source, next_steps
 from headstart.evaluation.findings import Diagnosis
 from headstart.evaluation.pictures import Picture, as_figure
@@ -34,7 +34,7 @@ footer { color: #777; font-size: .85rem; margin-top: 3rem; }
 """
 
 
-def write_page(path: Path, title: str, body: str) -> None:
+def write_page(path: Place, title: str, body: str) -> None:
     """Write a page with its style inside, in one step; `body` is HTML, `title` plain text."""
     page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
@@ -48,7 +48,7 @@ def picture(alt: str, png: bytes) -> str:
     return f'<img alt="{escape(alt)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
-def write_diagnosis(path: Path, diagnosis: Diagnosis, source: Source) -> None:
+def write_diagnosis(path: Place, diagnosis: Diagnosis, source: Source) -> None:
     """Write a page: the verdict and its number, pictures, what to do next, and all numbers."""
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     shown = [as_figure(one, number) for number, one in enumerate(_pictures(diagnosis, source))]

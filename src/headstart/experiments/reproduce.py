@@ -18,6 +18,7 @@ import numpy as np
 
 from headstart._core.checks import Vector, check_count
 from headstart._core.files import clear_asides, write_aside
+from headstart._core.places import local
 from headstart.datasets import DataUnavailableError
 from headstart.experiments.claims import Claim, Interval, check_claims, check_gains
 from headstart.experiments.figures import (
@@ -117,7 +118,7 @@ def run(
     if not asked or len(set(names)) < len(names):
         raise ValueError(f"experiments: expected some, each with its own name, found {names}")
     chosen = check_methods(methods or METHODS)
-    return reproduce(Request(asked, chosen, Path(out), check_count("n_jobs", n_jobs)))
+    return reproduce(Request(asked, chosen, local("out", out), check_count("n_jobs", n_jobs)))
 
 
 def reproduce(request: Request) -> Outcome:

@@ -20,6 +20,7 @@ import numpy as np
 from headstart._core.checks import check_count, check_flag, check_jobs, check_number
 from headstart._core.jit import source_digest
 from headstart._core.places import AnyPath, Place, as_place, full
+from headstart._core.runs import Clock, digest_of
 from headstart.estimators.protocol import MetaModel
 from headstart.estimators.start import StartingModel, start_only
 from headstart.jobs.notes import (
@@ -32,7 +33,7 @@ from headstart.jobs.notes import (
     read_notes,
     write_note,
 )
-from headstart.jobs.runs import Clock, Inputs, digest_of
+from headstart.jobs.runs import Inputs, report
 from headstart.jobs.sparse import adapt_task_set, sparse_tables
 from headstart.jobs.tables import Asked, block_tables
 from headstart.parquet import (
@@ -174,14 +175,15 @@ def adapt_all(
     clock, start = Clock(), start_only(model)
     folder = as_place(out) if executor is None else full(out)  # workers may be in another one
     check_count("versions", versions)
-    if isinstance(rows, TaskSet):
-        return adapt_task_set(start, rows, folder)
     if interval is not None:
         check_number("interval", interval, above=0.0, below=1.0)
     flags = {"weights": weights, "covariance": covariance, "predictions": predictions, "std": std}
     asked = Asked(**flags, interval=interval, keep=tuple(keep))
     for name, value in flags.items():
         check_flag(name, value)
+    if isinstance(rows, TaskSet):
+        asked.check_weights_alone()
+        return adapt_task_set(start, rows, folder)
     rows = _with_columns_of(model, rows)
     asked.check(rows, start)
     job = AdaptJob(start, rows, folder, asked)
@@ -202,15 +204,16 @@ def adapt_all(
         keys = inputs.keys(base, together, partitions)
         done = _done(folder, keys, before, asked)
         todo = [work for work in zip(partitions, keys, strict=True) if work[1] not in done]
-        kept = len(partitions) - len(todo)
         parts = {k: done[key] for k, key in enumerate(keys) if key in done}
+        n_done, n_rows = sum(part.rows for part in parts.values()), rows.n_rows
         for part in pool.map(job.run, todo):
-            parts[part.number] = part  # a cluster may run one twice: the results are the same
+            n_done += part.rows
+            parts[part.number] = part
             if callback is not None:
-                callback(sum(p.rows for p in parts.values()), rows.n_rows)
+                callback(n_done, n_rows)
     found = [parts[number]._replace(number=number) for number in sorted(parts)]
     totals = sum(part.tasks for part in found), sum(part.rows for part in found)
-    run = clock.report(inputs.stamps, before, kept=kept, adapted=len(todo))
+    run = report(clock, inputs.stamps, before, kept=len(found) - len(todo), adapted=len(todo))
     index = JobIndex(folder, *totals, found, run, inputs.stamps)
     _check(index, rows, asked)
     finish(index, job._replace(rows=rows).question, content, versions)

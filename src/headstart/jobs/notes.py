@@ -75,7 +75,7 @@ class Run(NamedTuple):
     started : when it began, UTC
     seconds : how long it took, since it was last resumed
     peak_mb : the most memory that this process had so far, in megabytes; workers are not counted
-    adapted, kept : partitions that were computed, and those of an earlier run that are as they were
+    adapted, kept : partitions that were computed since then, and those that were there already
     new, changed, gone : files of the dataset, as against the run before
     """
 
@@ -136,6 +136,15 @@ def read_index(out: AnyPath, version: int = 0) -> JobIndex:
             f"{folder} keeps, found {version}; adapt_all(..., versions=...) keeps more"
         )
     return found[version]
+
+
+def read_runs(out: AnyPath) -> list[JobIndex]:
+    """All finished runs that the folder `out` keeps, the newest first; none if it has no index."""
+    folder = as_place(out)
+    if not (folder / INDEX).exists():
+        return []
+    newest = read_index(folder)
+    return [newest, *_older(folder, newest.run.number)]
 
 
 def _older(folder: Place, newest: int) -> list[JobIndex]:

@@ -11,28 +11,11 @@ adapted again.
 
 from __future__ import annotations
 
-import sys
-from datetime import UTC, datetime
-from hashlib import blake2b
-from time import perf_counter
 from typing import NamedTuple
 
+from headstart._core.runs import DIGEST, Clock, digest_of, peak_memory
 from headstart.jobs.notes import JobIndex, Run
 from headstart.parquet import ParquetRows, Partition
-
-if sys.platform != "win32":
-    import resource
-
-DIGEST = 12  # bytes of a digest; half of them in the names of files
-
-
-def digest_of(*parts: object) -> str:
-    """A digest of texts, or of what has one, and of bytes."""
-    found = blake2b(digest_size=DIGEST)
-    for part in parts:
-        content = part if isinstance(part, bytes) else repr(part).encode()
-        found.update(len(content).to_bytes(8, "little") + content)
-    return found.hexdigest()
 
 
 class Inputs(NamedTuple):
@@ -54,18 +37,17 @@ class Inputs(NamedTuple):
 
     def keys(self, base: str, read: ParquetRows, partitions: list[Partition]) -> list[str]:
         """The key of each partition of `read`, which is the dataset or a copy of it."""
-        if read.path == self.rows.path:
-            stamps = self.stamps
-        else:
-            whole = digest_of(self.stamps)
-            stamps = dict.fromkeys(read.files, whole)
+        stamps = self.stamps
+        if read.path != self.rows.path:
+            stamps = dict.fromkeys(read.files, digest_of(stamps))
 
         def key(partition: Partition) -> str:
             places = [
                 [(self._name(read, file), stamps[file], numbers) for file, numbers in places]
                 for places in (partition.own, partition.after)
             ]
-            return digest_of(base, places, partition.low, partition.high)[:DIGEST]
+            whole = digest_of(base, places, partition.low, partition.high)
+            return whole[:DIGEST]  # half of it, because it is in names of files
 
         return [key(partition) for partition in partitions]
 
@@ -73,33 +55,19 @@ class Inputs(NamedTuple):
         return file if read.path == self.rows.path else "copy"
 
 
-class Clock:
-    """When a run began, and what it took."""
-
-    def __init__(self) -> None:
-        self._started, self._begun = datetime.now(UTC), perf_counter()
-
-    def report(
-        self, now: dict[str, str], before: JobIndex | None, *, kept: int, adapted: int
-    ) -> Run:
-        """What the run did, of files with these stamps, as against the one before."""
-        then = {} if before is None else before.inputs
-        return Run(
-            number=1 if before is None else before.run.number + 1,
-            started=self._started.isoformat(timespec="seconds"),
-            seconds=round(perf_counter() - self._begun, 3),
-            peak_mb=round(peak_memory(), 1),
-            adapted=adapted,
-            kept=kept,
-            new=[file for file in now if file not in then],
-            changed=[file for file in now if file in then and then[file] != now[file]],
-            gone=[file for file in then if file not in now],
-        )
-
-
-def peak_memory() -> float:
-    """The most memory that this process had so far, in megabytes; 0 where that is not known."""
-    if sys.platform == "win32":
-        return 0.0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 2**20 if sys.platform == "darwin" else most / 2**10
+def report(
+    clock: Clock, now: dict[str, str], before: JobIndex | None, *, kept: int, adapted: int
+) -> Run:
+    """What a run did, of files with these stamps, as against the one before."""
+    then = {} if before is None else before.inputs
+    return Run(
+        number=1 if before is None else before.run.number + 1,
+        started=clock.started,
+        seconds=clock.seconds,
+        peak_mb=peak_memory(),
+        adapted=adapted,
+        kept=kept,
+        new=[file for file in now if file not in then],
+        changed=[file for file in now if file in then and then[file] != now[file]],
+        gone=[file for file in then if file not in now],
+    )

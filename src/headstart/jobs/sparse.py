@@ -10,10 +10,11 @@ from scipy.sparse import csr_array
 
 from headstart._core.jit import source_digest
 from headstart._core.places import Place
+from headstart._core.runs import DIGEST, Clock, digest_of
 from headstart.estimators.inputs import as_numbers
 from headstart.estimators.start import StartingModel
 from headstart.jobs.notes import JobIndex, Part, claim, finish, part_file
-from headstart.jobs.runs import DIGEST, Clock, digest_of
+from headstart.jobs.runs import report
 from headstart.jobs.tables import PREDICTION, Asked
 from headstart.online import SparseStream
 from headstart.parquet import Block, ParquetError, ParquetRows
@@ -38,7 +39,7 @@ def adapt_task_set(start: StartingModel, tasks: TaskSet, folder: Place) -> JobIn
         )
     fingerprint = _fingerprint(stream, tasks)
     finished, _ = claim(folder, fingerprint, fingerprint)
-    if finished is not None:
+    if finished is not None and finished.is_there(["weights"]):
         return finished
     name = part_file(0, fingerprint[:DIGEST])
     with Writer(folder / "weights" / name) as file:
@@ -49,7 +50,7 @@ def adapt_task_set(start: StartingModel, tasks: TaskSet, folder: Place) -> JobIn
     ends = (ids.item() if isinstance(ids, np.generic) else ids for ids in tasks.ids[[0, -1]])
     first, last = ends
     part = Part(0, len(tasks), len(tasks.y), first, last, name, "", 0)
-    run = clock.report({}, None, kept=0, adapted=1)
+    run = report(clock, {}, None, kept=0, adapted=1)
     index = JobIndex(folder, part.tasks, part.rows, [part], run, {})
     finish(index, fingerprint, fingerprint)
     return index
@@ -71,8 +72,8 @@ def sparse_tables(
     stream = start.stream
     if not isinstance(stream, SparseStream) or stream.n_features != rows.n_features:
         raise ParquetError(
-            f"{rows.path}: its rows are sparse, of {rows.n_features} columns; the model was fitted "
-            "to others"
+            f"{rows.known_as}: its rows are sparse, of {rows.n_features} columns; the model was "
+            "fitted to others"
         )
     X = rows.sparse_rows(table)
     own = ~(block.by_row(block.missing) | block.unlabelled)

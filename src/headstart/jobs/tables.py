@@ -38,31 +38,43 @@ class Asked(NamedTuple):
         """Whether it is asked how sure predictions are."""
         return self.predictions and (self.std or self.interval is not None)
 
+    def check_weights_alone(self) -> None:
+        """Raise unless weights are asked for and nothing else, as of tasks in memory."""
+        wanted = Asked(True, False, False, False, None, ())
+        for name, value, expected in zip(self._fields, self, wanted, strict=True):
+            if value != expected:
+                raise ValueError(
+                    f"{name}: expected {expected!r} with a TaskSet, of which weights alone are "
+                    f"written, found {value!r}; a dataset on disk has all"
+                )
+
     def check(self, rows: ParquetRows, start: StartingModel) -> None:
         """Raise unless it can be written: columns are there, and have one name each."""
         taken = [*EXTRA, *([COVARIANCE] if self.covariance else [])]
         twice = [name for name in [rows.group, *(rows.features or ())] if name in taken]
         if twice and self.weights:
-            raise ParquetError(f"{rows.path}: the weights have a column {twice[0]!r} of their own")
+            raise ParquetError(
+                f"{rows.known_as}: the weights have a column {twice[0]!r} of their own"
+            )
         for option, names in (("keep", self.keep), ("side", start.side)):
             for name in names:
                 known = rows.schema.names
                 if known.count(name) != 1:
-                    raise ParquetError(f"{rows.path}: {option}: {wrong_name(name, known)}")
+                    raise ParquetError(f"{rows.known_as}: {option}: {wrong_name(name, known)}")
         for name in start.side:
             kind = rows.schema.field(name).type
             if not is_numeric(kind):
                 raise ParquetError(
-                    f"{rows.path}: column {name!r}: expected numbers that describe entities, found "
-                    f"{kind}"
+                    f"{rows.known_as}: column {name!r}: expected numbers that describe entities, "
+                    f"found {kind}"
                 )
         own = [PREDICTION, *self._names(start)] if self.predictions else []
         twice = [name for name in (rows.group, *self.keep) if name in own]
         if twice:
             raise ParquetError(
-                f"{rows.path}: the predictions are a column {twice[0]!r} themselves"
+                f"{rows.known_as}: the predictions are a column {twice[0]!r} themselves"
                 if twice[0] == PREDICTION
-                else f"{rows.path}: the predictions have a column {twice[0]!r} of their own"
+                else f"{rows.known_as}: the predictions have a column {twice[0]!r} of their own"
             )
         for option, given in (("covariance", self.covariance), ("std", self.unsure)):
             if given:
@@ -106,7 +118,7 @@ def _side(
         if wrong or not np.array_equal(block.by_row(first), values):
             what = "a number in every row" if wrong else "one value for each entity"
             raise ParquetError(
-                f"{rows.path}: column {name!r}: expected {what}, because it describes entities"
+                f"{rows.known_as}: column {name!r}: expected {what}, because it describes entities"
             )
         columns.append(first)
     return np.column_stack(columns)

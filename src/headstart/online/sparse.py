@@ -49,6 +49,7 @@ class SparseStream(Doubling):
         self._prior: Prior | None = None
         self._own: Csr = csr_array((0, n_features + 1))
         self._learned = 0  # rows seen when the prior was learned
+        self._tasks = 0  # it was learned from, if their rows are not kept
 
     @property
     def prior(self) -> Prior:
@@ -65,7 +66,7 @@ class SparseStream(Doubling):
     @property
     def n_tasks(self) -> int:
         """Number of entities, rows without an id among them."""
-        return len(self.ids) + int(np.count_nonzero(self._entity < 0))
+        return self._tasks + len(self.ids) + int(np.count_nonzero(self._entity < 0))
 
     @property
     def n_rows(self) -> int:
@@ -184,7 +185,8 @@ class SparseStream(Doubling):
             X = self._X
             parts: list[NDArray[Any]] = [X.data, X.indices, X.indptr, self._y, self._weight, entity]
             rows = {f"sparse_{name}": part for name, part in zip(ROWS, parts, strict=True)}
-            return {**rows, **prior_arrays(self.prior), "rows": np.array([self._learned])}
+            counts = {"rows": np.array([self._learned]), "tasks": np.array([self._tasks])}
+            return {**rows, **prior_arrays(self.prior), **counts}
 
     @classmethod
     def from_arrays(cls, settings: PriorSettings, ids: IdIndex, arrays: Saved) -> Self:
@@ -202,9 +204,9 @@ class SparseStream(Doubling):
         if np.unique(entity[entity >= 0]).size != len(ids):
             raise ValueError("sparse_entity: expected rows of every id")
         stream._y, stream._weight, stream._entity = y, weight, entity
-        (stream._learned,) = checked(
-            arrays, "rows", (1,), np.int64, at_least=-1, below=MANY
-        ).tolist()
+        for name, least in (("rows", -1), ("tasks", 0)):
+            checked(arrays, name, (1,), np.int64, at_least=least, below=MANY)
+        stream._learned, stream._tasks = int(arrays["rows"][0]), int(arrays["tasks"][0])
         stream._prior = prior
         if n:  # else it knows the prior and no entity
             order = np.argsort(stream._first_seen(), kind="stable")
@@ -214,9 +216,14 @@ class SparseStream(Doubling):
 
     def without_entities(self) -> Self:
         """A copy that knows the prior and no entity."""
-        copy = type(self)(self.settings, self.n_features, self.dtype)
-        copy._prior = self.prior
-        return copy
+        return self.of(self.prior, self.settings, self.dtype, self.n_tasks)
+
+    @classmethod
+    def of(cls, prior: Prior, settings: PriorSettings, dtype: DTypeLike, n_tasks: int) -> Self:
+        """A stream that knows a prior, learned from so many tasks, and no entity."""
+        stream = cls(settings, prior.n_features, dtype)
+        stream._prior, stream._tasks = prior, n_tasks
+        return stream
 
 
 def _checked_matrix(arrays: Saved, n: int, d: int) -> Csr:

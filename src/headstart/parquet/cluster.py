@@ -55,9 +55,9 @@ def clustered(rows: Rows, folder: Path, *, keep: Sequence[str] = ()) -> Rows:
         import duckdb
     except ImportError:
         raise ParquetError(
-            f"{rows.path}: the rows of a {rows.group!r} do not follow each other; sort the data "
-            f"by {rows.group!r}, or install duckdb (pip install 'headstart[duckdb]') to have it "
-            "done"
+            f"{rows.known_as}: the rows of a {rows.group!r} do not follow each other; sort the "
+            f"data by {rows.group!r}, or install duckdb (pip install 'headstart[duckdb]') to have "
+            "it done"
         ) from None
     names = list(dict.fromkeys([*rows.columns, *keep]))  # that of the ids comes first
     _check_types(rows, names)
@@ -82,12 +82,12 @@ def clustered(rows: Rows, folder: Path, *, keep: Sequence[str] = ()) -> Rows:
             write_aside(copy, lambda aside: _write(aside, sorted_rows, schema, schema.names[:2]))
     except duckdb.Error as error:
         raise ParquetError(
-            f"{rows.path}: the rows of a {rows.group!r} could not be put together in {folder} "
+            f"{rows.known_as}: the rows of a {rows.group!r} could not be put together in {folder} "
             f"({str(error).splitlines()[0]}); make room there, or sort the data by {rows.group!r}"
         ) from None
     finally:
         shutil.rmtree(spill, ignore_errors=True)
-    return replace(rows, path=copy, key=key, origin=rows.path)
+    return replace(rows, path=copy, key=key, origin=rows.known_as)
 
 
 def task_key(names: Sequence[str]) -> str:
@@ -106,8 +106,8 @@ def _check_types(rows: Source, names: list[str]) -> None:
         if ids or carried_type(kind) is None:
             what = "ids" if name == rows.group else "values"
             raise ParquetError(
-                f"{rows.path}: column {name!r}: {what} of type {kind} cannot be put together; sort "
-                f"the data by {rows.group!r} first"
+                f"{rows.known_as}: column {name!r}: {what} of type {kind} cannot be put together; "
+                f"sort the data by {rows.group!r} first"
             )
 
 

@@ -68,41 +68,54 @@ class Draw(NamedTuple):
 
     def read(self, partition: Partition, nameless: int) -> Iterator[Drawn]:
         """The rows of a partition that are drawn, after so many nameless rows of others."""
+        for batch, hashes in self.batches(partition, nameless):
+            drawn = self._drawn(batch, hashes)
+            del batch
+            yield drawn
+
+    def batches(
+        self, partition: Partition, nameless: int
+    ) -> Iterator[tuple[pa.RecordBatch, Hashes]]:
+        """The same as Arrow has them, each batch with the hashes of its rows' entities."""
         rows = self.rows
         others = dict.fromkeys([*rows.columns, *self.side])
         columns = [name for name in others if name != rows.group]
         decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
         for file, numbers in partition.own:
-            chosen, used, names = [], [], []
+            found, used, names = [], [], []
             for number, ids in zip(
                 numbers, rows.read(file, numbers, [rows.group], BY_ROW_GROUP), strict=True
             ):
                 runs = runs_of(rows, ids.column(rows.group), nameless)
                 nameless += runs.nameless
                 if (runs.hashes <= self.bound).any():
-                    chosen.append(runs.by_row)
+                    found.append(runs.by_row)
                     used.append(number)
                     names.append(ids)
             if not used:
                 continue
-            hashes, first, whose = np.concatenate(chosen), 0, pa.concat_tables(names)
+            hashes, first, whose = np.concatenate(found), 0, pa.concat_tables(names)
             for table in rows.read(file, used, columns, decoding):
                 last = first + table.num_rows
                 mine = whose.column(rows.group).slice(first, table.num_rows)
-                drawn = self._drawn(table.append_column(rows.group, mine), hashes[first:last])
+                chosen = self._chosen(table.append_column(rows.group, mine), hashes[first:last])
                 del table  # or else it would stay in memory while the next is made
-                if drawn is not None:
-                    yield drawn
+                if chosen is not None:
+                    yield chosen
+                del chosen
                 first = last
 
-    def _drawn(self, table: pa.Table, hashes: Hashes) -> Drawn | None:
+    def _chosen(self, table: pa.Table, hashes: Hashes) -> tuple[pa.RecordBatch, Hashes] | None:
         inside = hashes <= self.bound
         if not inside.all():
             table, hashes = table.filter(pa.array(inside)), hashes[inside]
         if table.num_rows == 0:
             return None
         (batch,) = table.combine_chunks().to_batches()
-        X = np.empty((table.num_rows, self.rows.n_features), self.rows.dtype)
+        return batch, hashes
+
+    def _drawn(self, batch: pa.RecordBatch, hashes: Hashes) -> Drawn:
+        X = np.empty((batch.num_rows, self.rows.n_features), self.rows.dtype)
         block = self.rows.labelled(Batch(batch), X)
         return Drawn(hashes, X, block.y, side_columns(self.rows, batch, self.side))
 
@@ -114,7 +127,7 @@ def check_side(rows: ParquetRows, side: tuple[str, ...]) -> None:
         if name in (rows.features or ()):
             taken = "a feature"
         if taken is not None:
-            raise ParquetError(f"{rows.path}: side: {name!r} is {taken}; name another column")
+            raise ParquetError(f"{rows.known_as}: side: {name!r} is {taken}; name another column")
         rows.check_number_column("side", name)
 
 
@@ -130,8 +143,8 @@ def side_columns(
             row = int(np.argmin(np.isfinite(found[:, j])))
             whose = batch.column(rows.group)[row].as_py()
             raise ParquetError(
-                f"{rows.path}, a row of {rows.group!r} {whose!r}: side: column {name!r}: expected "
-                f"finite numbers, found {found[row, j]:g}"
+                f"{rows.known_as}, a row of {rows.group!r} {whose!r}: side: column {name!r}: "
+                f"expected finite numbers, found {found[row, j]:g}"
             )
     return found
 

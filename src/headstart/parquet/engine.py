@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -24,6 +25,10 @@ from headstart.parquet.plan import Partition
 BLOCKS = 256
 MOST_THREADS = 8  # that read: each has a row group in memory
 SHARE = 0.4  # of the memory there is, for partitions that stay
+LIMITS = (  # of a container's memory, in the second and first version of Linux' control groups
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -193,8 +198,20 @@ def added(blocks: Iterable[Vector]) -> Vector:
 
 
 def memory() -> int:
-    """Bytes that may be kept in this process: a share of the machine's memory."""
+    """Bytes that may be kept in this process: a share of its machine's or container's memory."""
+    known = [size for size in (_physical(), *map(_limit, LIMITS)) if size is not None]
+    return int(SHARE * min(known)) if known else 1 << 32
+
+
+def _physical() -> int | None:
     try:
-        return int(SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not on every system
-        return 1 << 32
+        return None
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):  # there is none, or it says "max"
+        return None

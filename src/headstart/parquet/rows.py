@@ -84,7 +84,9 @@ class ParquetRows(Source):
     def _task_sets(self, multiple: int, buffers: Buffers) -> Iterator[TaskSet]:
         self.check_numbers()
         if self.sparse is not None:
-            raise ParquetError(f"{self.path}: its rows are sparse, and dense ones are needed here")
+            raise ParquetError(
+                f"{self.known_as}: its rows are sparse, and dense ones are needed here"
+            )
         with grouped(self) as rows:  # these, or a copy with each task's rows together
 
             def make(batch: Batch, X: FloatArray) -> Block:
@@ -114,24 +116,33 @@ class ParquetRows(Source):
         if block.unlabelled.any():
             run = int(np.searchsorted(block.starts, np.argmax(block.unlabelled), side="right")) - 1
             raise ParquetError(
-                f"{self.path}, a row of {self.group!r} {block.ids[run].as_py()!r}: column "
+                f"{self.known_as}, a row of {self.group!r} {block.ids[run].as_py()!r}: column "
                 f"{self.target!r}: a value is missing"
             )
 
     def refuse_nameless(self) -> NoReturn:
         """Raise because a row has no id."""
         raise ParquetError(
-            f"{self.path}: column {self.group!r}: expected an id in every row, found "
+            f"{self.known_as}: column {self.group!r}: expected an id in every row, found "
             "null; give such rows an id, or leave them out"
         )
+
+    def check_numbers(self) -> None:
+        """Raise unless the target is numbers, as regression needs."""
+        kind = self.schema.field(self.target).type
+        if not is_numeric(kind):
+            raise ParquetError(
+                f"{self.known_as}: column {self.target!r}: expected numbers to predict, found "
+                f"{kind}; of two classes a classifier learns"
+            )
 
     def check_number_column(self, argument: str, name: str) -> None:
         """Raise unless there is a column of this name, and numbers in it."""
         known = self.schema.names
         if known.count(name) != 1:
-            raise ParquetError(f"{self.path}: {argument}: {wrong_name(name, known)}")
+            raise ParquetError(f"{self.known_as}: {argument}: {wrong_name(name, known)}")
         kind = self.schema.field(name).type
         if not is_numeric(kind):
             raise ParquetError(
-                f"{self.path}: {argument}: column {name!r}: expected numbers, found {kind}"
+                f"{self.known_as}: {argument}: column {name!r}: expected numbers, found {kind}"
             )

@@ -43,8 +43,8 @@ def in_order(parts: Iterable[Drawn], count: int, like: Source, n_side: int) -> D
         small.append((hashes, y, side))
     if last != count:
         raise ParquetError(
-            f"{like.path}: expected {count} rows of the sample, as its ids had them, found {last}; "
-            "did the files change meanwhile?"
+            f"{like.known_as}: expected {count} rows of the sample, as its ids had them, found "
+            f"{last}; did the files change meanwhile?"
         )
     hashes, y, side = (np.concatenate(few) for few in zip(*small[last > 0 :], strict=True))
     numbers = np.unique(y, return_inverse=True)[1] if y.dtype.kind in "OUS" else y

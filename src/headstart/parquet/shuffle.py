@@ -2,13 +2,16 @@
 
 First every block of partitions becomes a file whose batches hold the rows of one bucket each, a
 bucket being a range of hashes. Then each bucket is read from all files, sorted and written. Whole
-tasks are in a bucket, and a task's rows keep their order. A bucket has about as many rows as a
-partition, which must fit into the memory of who sorts it. What is finished stays: a second run goes
-on from there. All who take part must see the folder, or reach the object store that it is on.
+tasks are in a bucket, and a task's rows keep their order. A bucket must fit into the memory of who
+sorts it: it has about as many rows as a partition. But there are at most `MOST_BUCKETS`, so beyond
+a billion rows it grows with the dataset: of ten billion rows it has ten million. What is finished
+stays: a second run goes on from there. All who take part must see the folder, or reach the object
+store that it is on.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,7 +28,7 @@ from pyarrow import parquet
 
 from headstart._core.files import clear_asides, write_aside
 from headstart._core.leftovers import temporary_folder
-from headstart._core.places import Place, Remote, children, opened
+from headstart._core.places import Place, Remote, children, opened, remove_folder
 from headstart.parquet.blocks import run_starts
 from headstart.parquet.carry import plain_type
 from headstart.parquet.cluster import ROW_GROUP, schema_of, task_key
@@ -40,7 +43,8 @@ from headstart.tasks.ids import hash_ids
 
 Hashes = NDArray[np.uint64]
 
-MOST_BUCKETS = 1 << 10
+MOST_BUCKETS = 1 << 10  # each reads the indices of all files, which have lines for all buckets
+COPY = re.compile("[0-9a-f]{16}")  # the name of a copy's folder
 TOGETHER = 1 << 19  # rows that are dealt to buckets at once
 AT_ONCE = 16  # files that a bucket is read from
 
@@ -58,14 +62,29 @@ def grouped_by(
 
     The copy is made in `folder`, where others can read it and it stays, or in a temporary folder:
     also if this process works `alone` and would have to bring its copy to an object store.
+    Workers on other machines do not see a temporary folder: an error then asks for `folder`.
     """
     if is_grouped(rows, run):
         yield rows
     elif folder is None or (alone and isinstance(folder, Remote)):
-        with temporary_folder() as place:
+        with temporary_folder() as place, _seen(place, rows, alone):
             yield shuffled(run, rows, place, keep)
     else:
         yield shuffled(run, rows, folder, keep)
+
+
+@contextmanager
+def _seen(place: Path, rows: ParquetRows, alone: bool) -> Iterator[None]:
+    """Say what to do if others look in vain for a file of a temporary folder."""
+    try:
+        yield
+    except (FileNotFoundError, ParquetError) as error:
+        if alone or str(place) not in str(error):  # it is not about the copy
+            raise
+        raise ParquetError(
+            f"{rows.known_as}: its rows were put together in {place}, where not all workers could "
+            "read them; folder: name one that all workers see"
+        ) from None
 
 
 def shuffled(run: Run, rows: ParquetRows, folder: Place, keep: Sequence[str] = ()) -> ParquetRows:
@@ -73,26 +92,28 @@ def shuffled(run: Run, rows: ParquetRows, folder: Place, keep: Sequence[str] = (
     names = list(dict.fromkeys([*rows.columns, *keep]))
     blocks = in_blocks(plan_rows(rows, PARTITION_ROWS))
     buckets = min(MOST_BUCKETS, -(-rows.n_rows // PARTITION_ROWS))
-    place = folder / _fingerprint(rows, names)
-    deal = _Deal(rows, tuple(names), place, buckets)
-    gather = _Gather(rows, tuple(names), place, len(blocks), buckets)
-    for path in (place, gather.folder):
+    deal = _Deal(rows, tuple(names), folder / _fingerprint(rows, names), buckets)
+    for path in (deal.folder, deal.copy):
         clear_asides(path)  # of a run that was killed
-    there = {file.name for path in (place, gather.folder) for file in children(path)}
-    todo = [number for number in range(buckets) if gather.path(number).name not in there]
+    there = {file.name for path in (deal.folder, deal.copy) for file in children(path)}
+    todo = [number for number in range(buckets) if deal.bucket(number).name not in there]
     if todo:
         numbered = [(k, tuple(block)) for k, block in enumerate(blocks)]
         dealt = [block for block in numbered if deal.path(block[0]).name not in there]
         found = sum(run(deal.write, dealt))
         if len(dealt) == len(blocks) and found != rows.n_rows:
             raise ParquetError(
-                f"{rows.path}: {rows.n_rows} rows were to be read, {found} were; did the files "
+                f"{rows.known_as}: {rows.n_rows} rows were to be read, {found} were; did the files "
                 "change meanwhile?"
             )
+        gather = _Gather(deal, len(blocks), schema_of(rows, [deal.key, *names]))
         list(run(gather.write, todo))
     for number in range(len(blocks)):
         deal.path(number).unlink(missing_ok=True)
-    return replace(rows, path=gather.folder, key=gather.key, origin=rows.path)
+    for other in children(folder):  # copies of the dataset as it was before
+        if COPY.fullmatch(other.name) and other.name != deal.folder.name:
+            remove_folder(other)
+    return replace(rows, path=deal.copy, key=deal.key, origin=rows.known_as)
 
 
 def _fingerprint(rows: ParquetRows, names: list[str]) -> str:
@@ -103,15 +124,26 @@ def _fingerprint(rows: ParquetRows, names: list[str]) -> str:
 
 
 class _Deal(NamedTuple):
-    """Writes rows by bucket."""
+    """Writes rows by bucket, and knows where buckets will be."""
 
     rows: ParquetRows
     names: tuple[str, ...]
     folder: Place
     buckets: int
 
+    @property
+    def copy(self) -> Place:
+        return self.folder / "rows"
+
+    @property
+    def key(self) -> str:
+        return task_key(self.names)
+
     def path(self, number: int) -> Place:
         return self.folder / f"dealt-{number:05d}.arrow"
+
+    def bucket(self, number: int) -> Place:
+        return self.copy / f"bucket-{number:05d}.parquet"
 
     def write(self, block: tuple[int, tuple[Partition, ...]]) -> int:
         """The rows of a block of partitions; gives their number."""
@@ -163,51 +195,44 @@ class _Deal(NamedTuple):
 
 
 class _Gather(NamedTuple):
-    """Reads, sorts and writes buckets."""
+    """Reads, sorts and writes buckets.
 
-    rows: ParquetRows
-    names: tuple[str, ...]
-    place: Place
+    The schema is that of the copy. It takes the footers of all files, which nobody reads again.
+    """
+
+    deal: _Deal
     blocks: int
-    buckets: int
+    schema: pa.Schema
 
     @property
-    def folder(self) -> Place:
-        return self.place / "rows"
-
-    @property
-    def key(self) -> str:
-        return task_key(self.names)
-
-    def path(self, number: int) -> Place:
-        return self.folder / f"bucket-{number:05d}.parquet"
+    def rows(self) -> ParquetRows:
+        return self.deal.rows
 
     def write(self, bucket: int) -> int:
         """One bucket, sorted; gives its number of rows."""
-        deal = _Deal(self.rows, self.names, self.place, self.buckets)
+        deal = self.deal
 
         def part(source: Any) -> pa.Table:
             file = pa.ipc.open_file(source)
-            numbers = range(bucket, file.num_record_batches, self.buckets)
+            numbers = range(bucket, file.num_record_batches, deal.buckets)
             return pa.Table.from_batches(map(file.get_batch, numbers), file.schema)
 
         with ThreadPoolExecutor(AT_ONCE) as pool:  # an object store answers slowly
             parts = list(pool.map(lambda k: opened(deal.path(k), part), range(self.blocks)))
         table = pa.concat_tables(parts).combine_chunks()
         ordered, keys = _sorted(self.rows, table, bucket)
-        schema = schema_of(self.rows, [self.key, *self.names])
-        columns = [pa.array(keys), *(plain(ordered.column(name)) for name in self.names)]
-        found = pa.Table.from_arrays(columns, schema=schema)
+        columns = [pa.array(keys), *(plain(ordered.column(name)) for name in deal.names)]
+        found = pa.Table.from_arrays(columns, schema=self.schema)
 
         def fill(aside: Path) -> None:
             parquet.write_table(
                 *(found, aside, ROW_GROUP),
                 compression="none",
                 use_dictionary=False,
-                write_statistics=[self.key],
+                write_statistics=[deal.key],
             )
 
-        write_aside(self.path(bucket), fill)
+        write_aside(deal.bucket(bucket), fill)
         return table.num_rows
 
 

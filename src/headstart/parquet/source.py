@@ -26,7 +26,6 @@ from headstart.parquet.columns import (
     Array,
     as_labels,
     first_wrong,
-    is_numeric,
     plain,
     stored,
     to_float64,
@@ -104,6 +103,11 @@ class Source:
         return found
 
     @property
+    def known_as(self) -> str | Path | Remote:
+        """The path in messages: of a copy, that of the dataset that it is of."""
+        return self.origin or self.path
+
+    @property
     def store(self) -> Any:
         """The file system of the object store that the files are on; None for files here."""
         return self.path.filesystem if isinstance(self.path, Remote) else None
@@ -147,7 +151,7 @@ class Source:
         small = all(kinds[name] == pa.float32() for name in self.features or ())
         return np.float32 if small else np.float64
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of rows, by the files' footers."""
         return sum(group.rows for group in self.row_groups)
@@ -184,7 +188,7 @@ class Source:
         read = partial(read_row_groups, key=self.task_key, store=self.store)
         found = [group for groups in self._of_each(read) for group in groups]
         if not any(group.rows for group in found):
-            raise ParquetError(f"{self.path}: there are no rows in it")
+            raise ParquetError(f"{self.known_as}: there are no rows in it")
         return found
 
     def batches(self, names: list[str] | None = None) -> Iterator[Batch]:
@@ -220,7 +224,7 @@ class Source:
         """The rows of a batch, with their inputs put into X."""
         if self.sparse is not None:
             raise ParquetError(
-                f"{self.path}: its rows are sparse, and dense ones are needed here; fit of an "
+                f"{self.known_as}: its rows are sparse, and dense ones are needed here; fit of an "
                 "estimator with a learned prior, and adapt_all, take sparse rows"
             )
         columns = self.inputs(batch)
@@ -239,8 +243,8 @@ class Source:
             row, _, fault = str(error).partition(":")
             whose = columns.column(self.group)[int(row)].as_py()
             raise ParquetError(
-                f"{self.origin or self.path}, a row of {self.group!r} {whose!r}: columns {where!r} "
-                f"and {what!r}: {fault}"
+                f"{self.known_as}, a row of {self.group!r} {whose!r}: columns {where!r} and "
+                f"{what!r}: {fault}"
             ) from None
         return found
 
@@ -272,15 +276,6 @@ class Source:
         wanted, place = wanted_for(column[row]), self.place(batch, row)
         return ParquetError(f"{place}: column {name!r}: expected {wanted}, found {column[row]}")
 
-    def check_numbers(self) -> None:
-        """Raise unless the target is numbers, as regression needs."""
-        kind = self.schema.field(self.target).type
-        if not is_numeric(kind):
-            raise ParquetError(
-                f"{self.path}: column {self.target!r}: expected numbers to predict, found {kind}; "
-                "of two classes a classifier learns"
-            )
-
     def _numbers(self, batch: Batch, name: str) -> NDArray[np.generic]:
         column: Array = batch.columns.column(name)
         if column.null_count:
@@ -294,7 +289,7 @@ class Source:
         """Where a row of a batch is, in words: its file and row there, or else whose row it is."""
         if batch.first_row is None or self.origin is not None:
             whose = batch.columns.column(self.group)[row].as_py()
-            return f"{self.origin or self.path}, a row of {self.group!r} {whose!r}"
+            return f"{self.known_as}, a row of {self.group!r} {whose!r}"
         return place_in(self.row_groups, batch.first_row + row)
 
     def column(self, name: str) -> Iterator[Array]:

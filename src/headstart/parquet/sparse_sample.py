@@ -1,41 +1,66 @@
-"""The rows of those entities of a sparse dataset that have the smallest hashes of their ids."""
+"""The rows of those entities of a sparse dataset that have the smallest hashes of their ids.
+
+Whoever reads gives rows of the sample and no others. They are put one after another as they lie
+in the files, so that they are the same for any partitions, threads and workers.
+"""
 
 from __future__ import annotations
+
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray
+from headstart.parquet.blocks import Batch
 from headstart.parquet.columns import Array
+from headstart.parquet.draw import Count, Draw
+from headstart.parquet.engine import Engine, in_blocks
+from headstart.parquet.plan import PARTITION_ROWS, Partition, plan_rows
 from headstart.parquet.rows import ParquetRows
-from headstart.tasks.ids import hash_ids, id_array, read_ids
+from headstart.parquet.sample_order import Hashes
 from headstart.tasks.sparse import Csr, stack
 
 
+class SparseRows(NamedTuple):
+    """Inputs, labels as they are, and the id of each row."""
+
+    X: FloatArray | Csr
+    y: NDArray[np.generic]
+    ids: Array
+
+
 def read_sparse(
-    rows: ParquetRows, most: int | None
-) -> tuple[FloatArray | Csr, NDArray[np.generic], Array]:
-    """Inputs, labels and ids of the rows of so many entities, or of all; as they lie."""
-    largest = _largest_hash(rows, most)
-    inputs, labels, ids = [], [], []
-    for block in rows.blocks():
-        column = read_ids(rows.group, block.ids)  # by run
-        hashes = hash_ids(id_array("ids", column.values))
-        used = np.flatnonzero(block.by_row(column.by_row(hashes[column.codes] <= largest)))
-        inputs.append(block.X[used])
-        labels.append(block.y[used])
-        ids.append(block.row_ids.take(pa.array(used)))
-    return stack(inputs), np.concatenate(labels), pa.concat_arrays(ids)
+    rows: ParquetRows, most: int | None, engine: Engine, partition_rows: int = PARTITION_ROWS
+) -> SparseRows:
+    """The rows of so many entities, or of all; as they lie."""
+    blocks = [tuple(block) for block in in_blocks(plan_rows(rows, partition_rows))]
+    count = Count(rows, rows.n_rows if most is None else most)
+    found = engine.tree(count.read, blocks, count.merge)
+    if sum(found.nameless):
+        rows.refuse_nameless()
+    drawing, parts = _Drawing(Draw(rows, bound=found.hashes[-1])), []
+    for done, some in enumerate(engine.map(drawing.read, blocks), 1):
+        parts += some
+        if rows.callback is not None:
+            rows.callback(rows.n_rows * done // len(blocks))
+    X, y, ids = zip(*parts, strict=True)
+    return SparseRows(stack(X), np.concatenate(y), pa.concat_arrays(ids))
 
 
-def _largest_hash(rows: ParquetRows, most: int | None) -> np.uint64:
-    """The largest hash of an id that is taken."""
-    found = np.empty(0, np.uint64)
-    for ids in rows.column(rows.group):
-        column = read_ids(rows.group, ids)
-        if column.missing.any():
-            rows.refuse_nameless()
-        new = hash_ids(id_array("ids", column.values))
-        found = np.unique(np.append(found, new))[:most]
-    return np.uint64(found[-1])
+class _Drawing(NamedTuple):
+    """Reads blocks of partitions."""
+
+    draw: Draw
+
+    def read(self, partitions: tuple[Partition, ...]) -> list[SparseRows]:
+        """The rows of the sample, a part for each batch that has some."""
+        found = chain(*(self.draw.batches(partition, 0) for partition in partitions))
+        return list(map(self._rows, found))  # which holds on to no batch
+
+    def _rows(self, drawn: tuple[pa.RecordBatch, Hashes]) -> SparseRows:
+        rows, (batch, _) = self.draw.rows, drawn
+        block = rows.labelled(Batch(batch), np.empty((batch.num_rows, 0), rows.dtype))
+        return SparseRows(rows.sparse_rows(batch), block.y, block.row_ids)

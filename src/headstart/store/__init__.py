@@ -1,7 +1,7 @@
 """Models on disk: folders of plain files, which no reader has to trust."""
 
 from headstart.store.arrays import BLOCK, StoredArray, StoreError, damaged
-from headstart.store.folder import read_model, write_model
+from headstart.store.folder import check_ours, read_model, read_versions, write_model
 from headstart.store.ids import StoredIds, pack_ids
 
 __all__ = [
@@ -9,8 +9,10 @@ __all__ = [
     "StoreError",
     "StoredArray",
     "StoredIds",
+    "check_ours",
     "damaged",
     "pack_ids",
     "read_model",
+    "read_versions",
     "write_model",
 ]

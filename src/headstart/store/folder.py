@@ -41,7 +41,7 @@ def write_model(
 
     The newest `keep` versions, this one included, are there afterwards.
     """
-    _check_ours(folder)
+    check_ours(folder)
     if isinstance(folder, Remote):
         remote.write_model(folder, about, arrays, keep)
         return
@@ -68,8 +68,8 @@ def _write_version(
     write_aside(place.parent / PAGE, lambda aside: aside.write_bytes(text))
 
 
-def _check_ours(folder: Place) -> None:
-    """Raise if there is something at this place that is not ours."""
+def check_ours(folder: Place) -> None:
+    """Raise if there is something at this place that is no model."""
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; a model needs a folder")
     if folder.exists() and not (folder / PAGE).exists():
@@ -133,6 +133,16 @@ def read_model(folder: Place, version: int = 0) -> tuple[dict[str, Any], dict[st
             if read_page(path).text == page.text:
                 raise StoreError(f"{error.filename} is missing: the model is damaged") from None
             # else a newer one was written meanwhile
+
+
+def read_versions(folder: Place) -> list[dict[str, Any]]:
+    """What was written about each version that a folder keeps, the newest first; else nothing."""
+    try:
+        newest = read_page(folder / PAGE)
+        older = [read_page(folder / name / PAGE) for name in newest.older]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [page.about for page in (newest, *older)]
 
 
 def _open(folder: Place, page: Page, version: int) -> tuple[dict[str, Any], dict[str, StoredArray]]:

@@ -47,8 +47,8 @@ class Units(NamedTuple):
 class PartEvidence:
     """What the tasks of a partition have shown, in the units that were last asked for."""
 
-    def __init__(self, e: Evidence, units: Units) -> None:
-        self._e, self._units = e, units
+    def __init__(self, e: Evidence, units: Units, n_nameless: int) -> None:
+        self._e, self._units, self.n_nameless = e, units, n_nameless
         self.way: Plan = plan(e)
         self._lock = Lock()
 
@@ -95,9 +95,10 @@ class LoadEvidence(NamedTuple):
     def load(self, partition: Partition) -> PartEvidence:
         """What the tasks of a partition have shown."""
         rows, names = self.reading.rows, self.reading.side
-        found, known = Gathered(self.units.columns), [np.empty((0, len(names)))]
+        found, known, n_nameless = Gathered(self.units.columns), [np.empty((0, len(names)))], 0
         for block, table in read_partition(rows, partition, names, columns=True):
-            if block.missing.any():
+            n_nameless += int(np.count_nonzero(block.missing))  # each a run of its own
+            if n_nameless and not self.reading.nameless:
                 rows.refuse_nameless()
             rows.refuse_unlabelled(block)
             labels = self.reading.labels(block.y, block.X.dtype)
@@ -111,8 +112,8 @@ class LoadEvidence(NamedTuple):
             known.append(self._known(block, table))
             del block, table, batch, columns  # or else they would stay while the next are made
         side = np.concatenate(known)
-        ones = np.ones((len(side), 1))
-        return PartEvidence(found.evidence(np.concatenate([ones, side], axis=1)), self.units)
+        e = found.evidence(np.concatenate([np.ones((len(side), 1)), side], axis=1))
+        return PartEvidence(e, self.units, n_nameless)
 
     def _known(self, block: Block, table: Any) -> Matrix:
         side = side_columns(self.reading.rows, table, self.reading.side)
@@ -144,7 +145,8 @@ def _count(part: PartEvidence, _: int, units: Units) -> Vector:
     first, square = A[-k:] + e.weight @ e.X, A[i * (i + 3) // 2] + e.weight @ np.square(e.X)
     seen = (e.c.any(axis=0) | e.X.any(axis=0)).astype(np.float64)
     side = e.side.T @ e.side
-    return np.concatenate([[T, e.n_rows, dense, labels], first, square, seen, side.ravel()])
+    counts = [T, e.n_rows, dense, part.n_nameless, labels]
+    return np.concatenate([counts, first, square, seen, side.ravel()])
 
 
 def _pool(part: PartEvidence, _: int, units: Units) -> Vector:
@@ -172,10 +174,11 @@ class AllSums:
         self._k = k = view.columns.width
         with one_blas_thread():  # others would wait for work in a loop, beside who reads
             found = self._held.sum(_count, view)
-        first, square, seen = found[4 : 4 + 3 * k].reshape(3, k)
-        moments = RowMoments(found[1], found[3], first, square, seen > 0.0)
+        self.n_nameless = int(found[3])
+        first, square, seen = found[5 : 5 + 3 * k].reshape(3, k)
+        moments = RowMoments(found[1], found[4], first, square, seen > 0.0)
         columns = moments.units(view.columns, binary=False)
-        self.units = Units(columns, _side_units(view.side, found[4 + 3 * k :], found[0]))
+        self.units = Units(columns, _side_units(view.side, found[5 + 3 * k :], found[0]))
         self._size: Size | None = None
 
     @property
@@ -184,7 +187,7 @@ class AllSums:
         if self._size is None:
             T, N, dense, *_ = found = self._held.sum(_count, self.units)
             r = 1 + self.units.side.centre.size
-            side = found[4 + 3 * self._k :].reshape(r, r) / T
+            side = found[5 + 3 * self._k :].reshape(r, r) / T
             self._size = Size(self._k, int(T), float(N), side, float(self._k), dense > 0.0)
         return self._size
 

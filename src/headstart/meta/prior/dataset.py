@@ -21,7 +21,7 @@ from headstart.losses import Loss
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import PARTITION_ROWS, ParquetError, ParquetRows, Partition, plan_rows
 from headstart.parquet.draw import LARGEST, Count, Draw, check_side
-from headstart.parquet.engine import Engine, in_blocks
+from headstart.parquet.engine import Engine, in_blocks, memory
 from headstart.parquet.sample_order import Drawn, in_order
 from headstart.tasks import TaskSet
 from headstart.tasks.ids import read_ids
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
             second = y == self.classes[1]
             if not np.all(second | (y == self.classes[0])):
                 raise ParquetError(
-                    f"{self.rows.path}: column {self.rows.target!r}: expected the classes "
+                    f"{self.rows.known_as}: column {self.rows.target!r}: expected the classes "
                     f"{list(self.classes)}, found others; did the files change meanwhile?"
                 )
             y = np.where(second, 1.0, -1.0)
@@ -92,6 +92,8 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
     """The entities with the smallest hashes, `most` of them; None for all."""
     rows = reading.rows
     check_side(rows, reading.side)
+    if most is None and not reading.loss.is_squared:
+        _check_room(reading)
     partitions = plan_rows(rows, reading.partition_rows)
     count = Count(rows, rows.n_rows if most is None else most)
     found = engine.tree(count.read, [tuple(block) for block in in_blocks(partitions)], count.merge)
@@ -103,14 +105,31 @@ def draw_sample(reading: Reading, most: int | None, engine: Engine) -> Sample:
     bound = found.hashes[-1] if len(found.hashes) == count.most else LARGEST
     drawing = _Drawing(reading, Draw(rows, reading.side, bound))
     n_rows, asked = int(found.rows.sum()), [tuple(block) for block in in_blocks(parts)]
-    size = n_rows * (rows.n_features + len(reading.side) + 2) * 8
-    if size <= FEW_BYTES or not reading.loss.is_squared:
+    if _size(reading, n_rows) <= FEW_BYTES or not reading.loss.is_squared:
         return Sample(*_tasks(reading, drawing.every(asked, engine), n_rows), n_nameless)
     summed = engine.tree(drawing.sums_of, asked, drawing.merge)
     if not reading.side:
         return Sample(summed.kept, None, n_nameless)
     order = np.searchsorted(summed.hashes, np.array(summed.kept.ids, np.uint64))
     return Sample(summed.kept, summed.side[order], n_nameless)
+
+
+def _size(reading: Reading, n_rows: int) -> int:
+    """How many bytes so many rows take."""
+    return n_rows * (reading.rows.n_features + len(reading.side) + 2) * 8
+
+
+def _check_room(reading: Reading) -> None:
+    """Raise if all rows are more than there is room for."""
+    rows, room = reading.rows, memory()
+    size = _size(reading, rows.n_rows)
+    if size > room:
+        raise ParquetError(
+            f"{rows.known_as}: max_tasks: expected a number, found None: with the "
+            f"{reading.loss.name} loss all {rows.n_rows} rows come into memory, where they take "
+            f"{size / 1e9:.1f} GB and there is room for {room / 1e9:.1f} GB; give a number, or use "
+            "the squared loss, with which rows stay on disk"
+        )
 
 
 def _tasks(
@@ -140,8 +159,8 @@ def _check_constant(reading: Reading, drawn: Drawn, offsets: NDArray[np.int64]) 
 def refuse_other_side(reading: Reading, j: int, one: float, other: float) -> None:
     """Raise because a column of side has two values for an entity."""
     raise ParquetError(
-        f"{reading.rows.path}: side: expected one value of {reading.side[j]!r} for each entity, "
-        f"found {one:g} and {other:g} for one; what changes from row to row is a feature"
+        f"{reading.rows.known_as}: side: expected one value of {reading.side[j]!r} for each "
+        f"entity, found {one:g} and {other:g} for one; what changes from row to row is a feature"
     )
 
 

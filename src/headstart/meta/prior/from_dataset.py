@@ -45,7 +45,8 @@ def dataset_prior(
             whole = reading._replace(rows=together)
             tasks = AllSums(whole, plan_partitions(together, reading.partition_rows), run)
             shown = _all_shown(whole, tasks, run)
-            return DatasetPrior(learn_from(shown, loss, goal), tasks.size.n_tasks, 0)
+            prior = learn_from(shown, loss, goal)
+            return DatasetPrior(prior, tasks.size.n_tasks, tasks.n_nameless)
     sample = draw_sample(reading, goal.most, run)
     n_tasks, n_nameless = sample.n_tasks, sample.n_nameless
     with quietly():

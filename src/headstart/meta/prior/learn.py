@@ -19,6 +19,7 @@ from headstart.meta.prior.sample import Shown
 from headstart.meta.prior.shown import task_evidence
 from headstart.meta.prior.summaries import Summaries
 from headstart.parquet import ParquetRows
+from headstart.parquet.engine import LocalEngine
 from headstart.parquet.sparse_sample import read_sparse
 from headstart.tasks import Tasks, TaskSet, as_task_set
 
@@ -75,7 +76,8 @@ def learn_prior(
     max_tasks : int, optional
         Where there are more, those with the smallest hash of their id are used: the same ones
         in any order and from any file. None for all: those of a dataset stay on disk as rows or
-        in memory as sums with the squared loss, and come into memory as rows with others.
+        in memory as sums with the squared loss, and come into memory as rows with others, or are
+        refused if there is no room for them.
     side : array-like of shape (tasks, p), or names of columns of a dataset, optional
         What is known of each task, beside its rows: its start is ``h + G s``.
     sample_weight : array-like of shape (rows,), optional
@@ -151,9 +153,8 @@ def find_prior(
         if tasks.sparse is not None:
             if side is not None:
                 raise ValueError("side: expected None with a dataset of sparse rows")
-            X, y, ids = read_sparse(tasks, goal.most)
-            shown = _shown(TaskSet.from_arrays(X, y, ids), chosen, fit_intercept, goal)
-            return learn_from(shown, chosen, goal)
+            tasks = TaskSet.from_arrays(*read_sparse(tasks, goal.most, LocalEngine()))
+            return learn_from(_shown(tasks, chosen, fit_intercept, goal), chosen, goal)
         reading = Reading(tasks, chosen, fit_intercept, _names(side))
         return dataset_prior(reading, goal).prior
     if isinstance(tasks, Summaries):
