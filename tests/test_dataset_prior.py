@@ -489,6 +489,16 @@ def test_footers_are_read_once_for_all_buckets(
     assert len(footers) == 2 * 4  # for the plan and for the schema
 
 
+def test_a_copy_of_older_data_goes(tmp_path: Path) -> None:
+    frame, out = mixed(table(30)), tmp_path / "copy"
+    first = shuffled(map, ParquetRows(write(frame, tmp_path / "in"), "id", "y"), out)
+    (out / "letter.txt").write_text("dear")
+    again = shuffled(map, ParquetRows(write(frame, tmp_path / "other"), "id", "y"), out)
+    assert not Path(str(first.path)).exists()
+    assert Path(str(again.path)).exists()
+    assert sorted(path.name for path in out.iterdir() if path.suffix) == ["letter.txt"]
+
+
 @pytest.mark.parametrize("lost", ["dealt", "bucket"])
 def test_a_copy_that_workers_do_not_see(
     lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

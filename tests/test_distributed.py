@@ -222,6 +222,18 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+def test_a_client_of_an_address_goes_when_the_work_is_done(
+    client: Any, cluster: Any, tmp_path: Path
+) -> None:
+    def clients(dask_scheduler: Any) -> int:
+        return len(dask_scheduler.clients)
+
+    rows = dataset(tmp_path / "in")
+    before = client.run_on_scheduler(clients)
+    fit(MetaRegressor(), rows, client=cluster.scheduler_address)
+    assert client.run_on_scheduler(clients) == before
+
+
 @pytest.mark.usefixtures("client")
 def test_the_command_line(cluster: Any, tmp_path: Path) -> None:
     at = ["--scheduler", cluster.scheduler_address]

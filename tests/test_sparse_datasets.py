@@ -154,6 +154,10 @@ def test_an_estimator_learns_what_learn_prior_does(most: int | None, tmp_path: P
     expected = learn_prior(rows, fit_intercept=True, max_tasks=most)
     np.testing.assert_array_equal(model.prior_.bias, expected.bias)
     np.testing.assert_array_equal(model.prior_.variances, expected.variances)
+    model.save(tmp_path / "model")
+    for known in (model, MetaRegressor.load(tmp_path / "model")):
+        assert known.run_ is not None
+        assert known.n_tasks_ == known.run_.tasks == min(most or 40, 40)
     for wrong, message in (
         ({"max_tasks": 0}, "max_tasks: expected an integer >= 1"),
         ({"initial": expected}, "initial: expected None with a dataset of sparse rows"),

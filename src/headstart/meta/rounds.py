@@ -95,8 +95,8 @@ class Loading(NamedTuple):
         if block.missing.any() or block.unlabelled.any():
             column = self.rows.group if block.missing.any() else self.rows.target
             raise ParquetError(
-                f"{self.rows.known_as}: column {column!r}: a value is missing; rounds need an id and "
-                "a label in every row"
+                f"{self.rows.known_as}: column {column!r}: a value is missing; rounds need an id "
+                "and a label in every row"
             )
         y = np.where(block.y == self.classes[1], 1.0, -1.0) if self.classes else block.y
         X = self.column.rows(block.X)
