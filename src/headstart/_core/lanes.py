@@ -84,6 +84,7 @@ def _shuffle(builder: Any, one: Any, other: Any, order: list[int]) -> Any:
 
 
 def _spread(builder: Any, number: Any) -> Any:
+    """A number in all lanes."""
     undefined = ir.Constant(VECTOR, ir.Undefined)
     one = builder.insert_element(undefined, number, ir.IntType(32)(0))
     return _shuffle(builder, one, undefined, [0] * LANES)
@@ -139,7 +140,7 @@ def inverse_root(_: Any, value: Any) -> Any:
 
 @intrinsic
 def address(_: Any, array: Any) -> Any:
-    """Where an array is, as numbers of `turn` are given. Its own ``ctypes`` counts references."""
+    """Where an array is in memory; asking its ``ctypes`` would count references every time."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, values[0]).data

@@ -95,7 +95,7 @@ class Rows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Lines of eight tasks, and a few more where four sums at once need them.
+    """Lines of eight tasks, and a few more, because four sums are made at once.
 
     Attributes
     ----------
@@ -125,8 +125,8 @@ class Work(NamedTuple):
 
 @inlined
 def wide(k: int) -> int:
-    """Lines of k sums, of which four are made at once."""
-    return k + -k % 8
+    """Lines of k numbers, and of those that are made beside them, eight being turned at once."""
+    return k + -k % LANES
 
 
 @inlined
