@@ -128,6 +128,19 @@ def test_nights_of_predict(data: Path, tmp_path: Path) -> None:
     assert read_runs(tmp_path / "nothing") == []
 
 
+def test_rows_that_lie_apart_are_said_to(data: Path, tmp_path: Path) -> None:
+    """A file for each day, with trips of everybody in it."""
+    model, out = tmp_path / "model", tmp_path / "night"
+    done("fit", data, *COLUMNS, "--out", model)
+    night = ("adapt", model, data, "--target", "minutes", "--out", out)
+    done(*night)
+    for day, some in (("a", TRIPS[::2]), ("b", TRIPS[1::2])):
+        some.to_parquet(data / f"{day}.parquet")
+    assert "lie apart" not in done("info", out)
+    done(*night)
+    assert "rows of a task lie apart" in done("info", out)
+
+
 def test_predictions_of_an_older_model(data: Path, tmp_path: Path) -> None:
     model, file = tmp_path / "model", data / "a.parquet"
     for k, minutes in enumerate((0.0, 100.0)):
@@ -160,6 +173,15 @@ def test_a_strangers_folder_is_refused_before_anything_is_learned(
     monkeypatch.delattr(headstart.cli.fit, "learn_from")
     said = refused("fit", data, *COLUMNS, "--out", folder, "--force")
     assert "holds 'letter.txt' and no model" in said
+
+
+def test_a_damaged_model_is_replaced(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    done("fit", data, *COLUMNS, "--out", model)
+    (model / "model.json").write_text("{}")
+    assert "is not of a headstart model" in refused("info", model)
+    done("fit", data, *COLUMNS, "--out", model, "--force")
+    assert load_model(model).n_tasks_ == 60
 
 
 def test_a_model_of_a_dataset_says_that_it_knows_nobody(data: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from headstart.estimators.run import FitRun
 from headstart.meta.prior.goal import MAX_TASKS
 from headstart.meta.prior.prior import Prior
 from headstart.parquet import ParquetRows
-from headstart.store import check_ours, read_versions
+from headstart.store import StoreError, check_ours, read_versions
 from headstart.store.version import PAGE
 from headstart.training import fit as learn_from
 
@@ -91,7 +91,7 @@ def fit(
         if _is_taken(there) and not (force or again):
             raise TableError(f"{out} exists; give another folder, or --force to replace a model")
         check_ours(there)
-        keep = versions or max(len(read_versions(there)), 1)
+        keep = versions or _kept(there)
         if again and not (there / PAGE).exists():
             initial = None  # the first night
         described = split_names(side)
@@ -134,6 +134,14 @@ def _is_taken(out: Place) -> bool:
     """Whether there is something that fit must not replace; what a killed fit left may go."""
     inside = children(out) if out.is_dir() else [out] if out.exists() else []
     return any(not path.name.startswith((".", "arrays-")) for path in inside)
+
+
+def _kept(out: Place) -> int:
+    """How many versions there are, and so will be; one where they cannot be read."""
+    try:
+        return max(len(read_versions(out)), 1)
+    except StoreError:
+        return 1
 
 
 def _kind(
