@@ -62,9 +62,7 @@ def describe_run(index: JobIndex) -> None:
     print_line(f"run {run.number}, {run.started}: {index.tasks} tasks of {index.rows} rows")
     print_line(f"{run.adapted} partitions adapted, {run.kept} kept")
     if run.number > 1 and not any(part.input for part in index.parts):
-        print_line(
-            "rows of a task lie apart: where files have changed, all tasks are adapted again"
-        )
+        print_line("rows of a task lie apart: where a file has changed, all are adapted again")
     print_line(f"{run.seconds:.1f} s, at most {run.peak_mb:.0f} MB in this process")
     for what in ("new", "changed", "gone"):
         files = getattr(run, what)

@@ -182,8 +182,8 @@ def claim(folder: Place, job: str, run: str) -> tuple[JobIndex | None, bool]:
         content = _read(folder / INDEX)
         if content.get("job") != job:
             raise ParquetError(
-                f"{folder}: holds the finished results of another job: of another dataset, of other "
-                "columns, or of something else that was asked for; remove it, or give another folder"
+                f"{folder}: holds the finished results of another job: of another dataset, other "
+                "columns, or something else that was asked for; remove it, or give another folder"
             )
         _clear_asides(folder)
         same = content.get("content") == run
