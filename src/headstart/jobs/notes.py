@@ -133,7 +133,7 @@ def read_index(out: AnyPath, version: int = 0) -> JobIndex:
     if version >= len(found):
         raise ValueError(
             f"version: expected 0 for the newest run to {len(found) - 1} for the oldest that "
-            f"{folder} keeps, found {version}; adapt_all(..., versions=...) keeps more"
+            f"{folder} keeps, found {version}; versions= of adapt_all or --versions keeps more"
         )
     return found[version]
 

@@ -151,7 +151,7 @@ def _open(folder: Place, page: Page, version: int) -> tuple[dict[str, Any], dict
     if version >= len(versions):
         raise ValueError(
             f"version: expected 0 for the newest to {len(versions) - 1} for the oldest that "
-            f"{folder} keeps, found {version}; save(path, keep=...) keeps more"
+            f"{folder} keeps, found {version}; save(path, keep=...) or --versions keeps more"
         )
     place = folder / versions[version]
     if isinstance(place, Path) and not stat.S_ISDIR(place.lstat().st_mode):
