@@ -189,7 +189,7 @@ def test_a_model_of_a_dataset_says_that_it_knows_nobody(data: Path, tmp_path: Pa
     done("fit", data, *COLUMNS, "--out", model)
     asked = ("predict", model, file, "--out", tmp_path / "p.csv")
     assert "180 predictions, all from the start: the model knows no entity" in done(*asked)
-    assert "--target: is for a dataset" in refused(*asked, "--target", "minutes")
+    assert "--target: is not looked at in a table" in done(*asked, "--target", "minutes")
     assert "--versions: is for a dataset" in refused(*asked, "--versions", 2)
     done("fit", file, *COLUMNS, "--out", tmp_path / "other")
     assert "all from the start" not in done("predict", tmp_path / "other", *asked[2:])

@@ -79,7 +79,11 @@ def predict(
             )
             print_line(f"{index.rows} predictions of {index.tasks} tasks: {out}")
             return
-        only_of_datasets(target=target, keep=keep, versions=versions)
+        only_of_datasets(keep=keep, versions=versions)
+        if target is not None:
+            print_line(
+                "--target: is not looked at in a table; of a dataset tasks are adapted to it"
+            )
         group, rows = str(loaded.group), read_for(loaded, data)
         found = _answers(loaded, rows.with_ids(group), interval)
         if group in found:
