@@ -22,7 +22,9 @@ import headstart.meta.prior.sample
 import headstart.parquet.shuffle
 from headstart import MetaClassifier, MetaRegressor, Prior, TaskSet, get_loss, learn_prior
 from headstart.inner.posterior import packed
+from headstart.inner.posterior.gather import evidence_of
 from headstart.jobs import adapt_all
+from headstart.meta.prior.all_tasks import AllSums
 from headstart.meta.prior.dataset import Reading, draw_sample
 from headstart.meta.prior.from_dataset import dataset_prior
 from headstart.meta.prior.gathered import NEAR, Gathered
@@ -122,8 +124,34 @@ def test_all_of_many_tasks_begin_with_few(
     found, memory = learn_prior(data, **asked), learn_prior(tasks, **asked)
     assert_equal(found, memory, 1e-10)
     assert found.n_iter == memory.n_iter
-    monkeypatch.setattr(headstart.meta.prior.dataset, "FEW_BYTES", 0)
-    assert_equal(learn_prior(data, **asked), memory, 1e-10)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("count", [1, 30, 150])
+def test_the_few_of_all_tasks_are_those_of_a_sample(
+    count: int, scattered: bool, tmp_path: Path
+) -> None:
+    """With what is known of them; rows without an id are tasks of their own."""
+    frame = table(200)
+    frame["age"] = frame["id"] % 7
+    frame.loc[frame["id"] % 11 == 0, "id"] = np.nan
+    frame = mixed(frame) if scattered else frame
+    data = ParquetRows(write(frame, tmp_path, [51, 200], 40), "id", "y", NAMES)
+    reading = Reading(data, get_loss("squared"), True, ("age",), nameless=True)
+    engine = LocalEngine()
+    with grouped_by(engine.map, data, None, ("age",), alone=True) as together:
+        reading = reading._replace(rows=together)
+        tasks = AllSums(reading, plan_partitions(together, 90), engine)
+        found, sample = tasks.few(count), draw_sample(reading, count, engine)
+        assert isinstance(sample.shown, TaskSet)
+        assert sample.side is not None
+        X, y, offsets, _ = sample.shown.rows()
+        side = tasks.units.side.rows(sample.side)[:, :-1]
+        expected = evidence_of(X, y, offsets, tasks.units.columns, reading.loss, side)
+    assert found.n_tasks == expected.n_tasks == count
+    np.testing.assert_allclose(found.side, expected.side, atol=1e-12)
+    for one, other in zip(found.gram(), expected.gram(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -198,6 +198,29 @@ def test_only_short_row_groups_are_decoded_at_once(tmp_path: Path) -> None:
     assert max(sizes(100)) == 100  # of several row groups, which are too short for one each
 
 
+def test_columns_of_any_name_are_decoded_one_by_one(tmp_path: Path) -> None:
+    """As Arrow decodes them together; "a" is also the beginning of another name."""
+    names = ["a", "a.b", "A", "not there in all", "lists"]
+    values: list[Any] = [range(9), np.arange(9.0), list("abcdefghi"), [None, 1] * 4 + [2]]
+    columns = [*map(pa.array, values), pa.array([[k, k] for k in range(9)])]
+    fields = [
+        pa.field(name, column.type, nullable=column.null_count > 0)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    path = str(tmp_path / "odd.parquet")
+    parquet.write_table(pa.table(columns, schema=pa.schema(fields)), path, row_group_size=5)
+    wanted = [*names[::-1]]
+    together, alone = (
+        list(read_file(path, [0, 1], wanted, Decoding(5, 4, threads))) for threads in (True, False)
+    )
+    assert [len(found) for found in alone] == [5, 4]
+    for one, other in zip(together, alone, strict=True):
+        assert other.column_names == wanted
+        for name in wanted:
+            assert other.schema.field(name).equals(one.schema.field(name))
+            assert other.column(name).equals(one.column(name))
+
+
 def test_no_more_is_made_than_asked_for() -> None:
     made: list[int] = []
 

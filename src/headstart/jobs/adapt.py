@@ -80,6 +80,7 @@ class AdaptJob(NamedTuple):
                     file.write(found[folder])
                 tasks, rows = tasks + int(np.sum(~block.missing)), rows + len(block.y)
                 ends += [block.keys[0].as_py(), block.keys[-1].as_py()]
+                del block, table, found  # or else they would stay while the next are made
         first, last = (ends[0], ends[-1]) if ends else (None, None)
         file_read, (group, *_) = partition.own[0]
         begin = file_read if self.rows.origin is None else ""  # a copy is gone by the next run

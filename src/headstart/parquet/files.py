@@ -76,11 +76,24 @@ def read_file(
                         del batch
                     continue
                 for number in neighbours:
-                    yield file.read_row_group(number, columns, use_threads=threads)
+                    yield _decoded(file, number, columns, threads)
     except StorageError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise ParquetError(unreadable(error, path)) from None
+
+
+def _decoded(file: parquet.ParquetFile, number: int, columns: list[str], threads: bool) -> pa.Table:
+    """A row group; without threads one column after another.
+
+    Arrow would begin with all columns, and hold a page and the dictionary of each: three times the
+    memory of the table.
+    """
+    if threads or len(columns) < 2:
+        return file.read_row_group(number, columns, use_threads=threads)
+    parts = {name: file.read_row_group(number, [name], use_threads=False) for name in columns}
+    schema = pa.schema([part.schema.field(name) for name, part in parts.items()])
+    return pa.table([part.column(name) for name, part in parts.items()], schema=schema)
 
 
 class Far(NamedTuple):

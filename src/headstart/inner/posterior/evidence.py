@@ -104,6 +104,15 @@ class Evidence(NamedTuple):
         return A, c, square
 
 
+def together(parts: list[Evidence]) -> Evidence:
+    """What the tasks of all parts have shown, in their order."""
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    before = np.cumsum([0, *(len(part.n) for part in parts)])
+    slots = [np.where(p.slot < 0, -1, p.slot + b) for p, b in zip(parts, before, strict=False)]
+    every = Evidence(*map(np.concatenate, zip(*parts, strict=True)))
+    return every._replace(offsets=np.append(0, np.cumsum(sizes)), slot=np.concatenate(slots))
+
+
 def packed_size(k: int) -> int:
     """Number of entries of a lower triangle."""
     return k * (k + 1) // 2

@@ -11,11 +11,18 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from headstart._core.blas import one_blas_thread
 from headstart._core.checks import Vector
-from headstart.inner.posterior.evidence import Evidence, packed, packed_size, unpacked
+from headstart.inner.posterior.evidence import (
+    Evidence,
+    packed,
+    packed_size,
+    together,
+    unpacked,
+)
 from headstart.inner.posterior.passes import Plan, Totals, plan, take_pass
 from headstart.inner.posterior.pooled import Pooled
 from headstart.inner.posterior.state import Moments
@@ -28,11 +35,13 @@ from headstart.meta.prior.sums import move
 from headstart.meta.prior.task_sums import Size
 from headstart.parquet import Block, Partition, read_partition
 from headstart.parquet.blocks import Batch
-from headstart.parquet.draw import side_columns
+from headstart.parquet.draw import LARGEST, nameless_hashes, runs_of, side_columns
 from headstart.parquet.engine import Engine, Held, Parts
 from headstart.tasks.columns import Columns
 
 Matrix = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 
 NOTHING = Moments(np.empty(0), np.empty(0), np.empty(0), 1.0)
 
@@ -47,15 +56,20 @@ class Units(NamedTuple):
 class PartEvidence:
     """What the tasks of a partition have shown, in the units that were last asked for."""
 
-    def __init__(self, e: Evidence, units: Units, n_nameless: int) -> None:
-        self._e, self._units, self.n_nameless = e, units, n_nameless
+    def __init__(self, e: Evidence, units: Units, hashes: Hashes) -> None:
+        self._e, self._units, self.hashes = e, units, hashes
         self.way: Plan = plan(e)
         self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
         """Bytes of it."""
-        return sum(part.nbytes for part in self._e)
+        return sum(part.nbytes for part in (*self._e, self.hashes))
+
+    @property
+    def n_nameless(self) -> int:
+        """How many tasks are a row without an id."""
+        return int(np.count_nonzero(self.hashes == LARGEST))
 
     def seen_in(self, units: Units) -> Evidence:
         """What they have shown, in these units."""
@@ -95,10 +109,10 @@ class LoadEvidence(NamedTuple):
     def load(self, partition: Partition) -> PartEvidence:
         """What the tasks of a partition have shown."""
         rows, names = self.reading.rows, self.reading.side
-        found, known, n_nameless = Gathered(self.units.columns), [np.empty((0, len(names)))], 0
+        found, known = Gathered(self.units.columns), [np.empty((0, len(names)))]
+        hashes = [np.empty(0, np.uint64)]
         for block, table in read_partition(rows, partition, names, columns=True):
-            n_nameless += int(np.count_nonzero(block.missing))  # each a run of its own
-            if n_nameless and not self.reading.nameless:
+            if block.missing.any() and not self.reading.nameless:
                 rows.refuse_nameless()
             rows.refuse_unlabelled(block)
             labels = self.reading.labels(block.y, block.X.dtype)
@@ -110,10 +124,12 @@ class LoadEvidence(NamedTuple):
                 if not found.add(columns, labels[first:last], offsets, lines[runs]):
                     rows.refuse_wrong(batch, columns)
             known.append(self._known(block, table))
+            hashes.append(runs_of(rows, block.ids).by_row)
             del block, table, batch, columns  # or else they would stay while the next are made
         side = np.concatenate(known)
         e = found.evidence(np.concatenate([np.ones((len(side), 1)), side], axis=1))
-        return PartEvidence(e, self.units, n_nameless)
+        pa.default_memory_pool().release_unused()  # or else the room of every thread's rows stays
+        return PartEvidence(e, self.units, np.concatenate(hashes))
 
     def _known(self, block: Block, table: Any) -> Matrix:
         side = side_columns(self.reading.rows, table, self.reading.side)
@@ -161,6 +177,20 @@ def _pass(part: PartEvidence, _: int, units: Units, start: Start, loss: Loss) ->
     return np.concatenate([totals.V, totals.D, totals.F.ravel(), totals[3:]])
 
 
+def _smallest(
+    part: PartEvidence, number: int, units: Units, bound: np.uint64, nameless: Counts
+) -> tuple[Hashes, Evidence]:
+    """The tasks of a partition with hashes up to a bound, after so many nameless rows of others."""
+    hashes, first = part.hashes.copy(), int(nameless[number])
+    hashes[hashes == LARGEST] = nameless_hashes(first, first + part.n_nameless)
+    tasks = np.flatnonzero(hashes <= bound)
+    return hashes[tasks], part.seen_in(units).at(tasks)
+
+
+def _count_nameless(part: PartEvidence, _: int) -> int:
+    return part.n_nameless
+
+
 class AllSums:
     """All tasks of a dataset, of which sums can be asked; see `TaskSums`."""
 
@@ -190,6 +220,21 @@ class AllSums:
             side = found[5 + 3 * self._k :].reshape(r, r) / T
             self._size = Size(self._k, int(T), float(N), side, float(self._k), dense > 0.0)
         return self._size
+
+    def few(self, count: int) -> Evidence:
+        """What the tasks with the smallest hashes have shown, so many of them.
+
+        Hashes are spread evenly, so that their number tells about the largest of the few.
+        """
+        nameless = np.append(0, np.cumsum(self._held.each(_count_nameless)))
+        found: list[tuple[Hashes, Evidence]] = []
+        wanted = count
+        while sum(len(hashes) for hashes, _ in found) < count:
+            wanted = min(wanted + wanted // 4 + 8, self.size.n_tasks)
+            bound = np.uint64(((wanted << 64) - 1) // self.size.n_tasks)
+            found = self._held.each(_smallest, self.units, bound, nameless)
+        first = np.argsort(np.concatenate([hashes for hashes, _ in found]))[:count]
+        return together([shown for _, shown in found]).at(first)
 
     def pooled(self, width: int) -> Pooled:
         """As `Evidence.pooled`."""

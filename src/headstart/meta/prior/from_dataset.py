@@ -8,7 +8,6 @@ import numpy as np
 
 from headstart._core.answers import quietly
 from headstart._core.places import Place
-from headstart.inner.posterior.gather import evidence_of
 from headstart.losses import Loss
 from headstart.meta.prior.all_tasks import AllSums
 from headstart.meta.prior.dataset import Reading, Sample, draw_sample
@@ -44,7 +43,9 @@ def dataset_prior(
         with grouped_by(run.map, reading.rows, folder, reading.side, alone=alone) as together:
             whole = reading._replace(rows=together)
             tasks = AllSums(whole, plan_partitions(together, reading.partition_rows), run)
-            shown = _all_shown(whole, tasks, run)
+            known = tasks.units.side if reading.side else None
+            few = tasks.few(MANY_TASKS // 4) if tasks.size.n_tasks > MANY_TASKS else None
+            shown = Shown(tasks, tasks.units.columns, known, few)
             prior = learn_from(shown, loss, goal)
             return DatasetPrior(prior, tasks.size.n_tasks, tasks.n_nameless)
     sample = draw_sample(reading, goal.most, run)
@@ -60,21 +61,3 @@ def _sample_shown(sample: Sample, loss: Loss, intercept: bool) -> Shown:
         return sample.shown.evidence(None, sample.side, hashed=True)
     hashes = np.asarray(sample.shown.ids, np.uint64)
     return task_evidence(sample.shown, loss, intercept, None, sample.side, hashes=hashes)
-
-
-def _all_shown(reading: Reading, tasks: AllSums, engine: Engine) -> Shown:
-    """All tasks, and if they are many, those with the smallest hashes to begin with."""
-    columns, side_units = tasks.units
-    known = side_units if reading.side else None
-    if tasks.size.n_tasks <= MANY_TASKS:
-        return Shown(tasks, columns, known, None)
-    few = draw_sample(reading, MANY_TASKS // 4, engine)
-    side = None if few.side is None else side_units.rows(few.side)[:, :-1]
-    if isinstance(few.shown, Summaries):
-        e = few.shown.shown(few.shown.numbers(), columns)
-        if side is not None:
-            e = e._replace(side=np.column_stack([np.ones(len(side)), side]))
-    else:
-        X, y, offsets, _ = few.shown.rows()
-        e = evidence_of(X, y, offsets, columns, reading.loss, side)
-    return Shown(tasks, columns, known, e)

@@ -24,6 +24,7 @@ Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 NEAR = 128  # rows that are multiplied together: with all columns they fit into the nearest cache
+ROOM = 1 << 23  # numbers of A for which there is room before any comes, see `Gathered`
 LANES = 8  # rows that a processor may multiply at once
 
 
@@ -108,24 +109,35 @@ def _sum_columns(
 class Gathered:
     """What tasks have shown, a block of whole tasks after the other.
 
-    Sums grow where they lie: they are most of what is kept, and are never there twice.
+    Sums grow where they lie: they are most of what is kept, and are never there twice. They begin
+    with room for many, which takes no memory until it is used: of what grows from little, an
+    allocator keeps the places that it had before.
     """
 
     def __init__(self, view: Columns) -> None:
         self.view, k = view, view.width
-        self._sums = np.empty((0, packed_size(k))), np.empty((0, k)), np.empty(0), np.empty(0)
+        room = ROOM // packed_size(k)
+        A, c = np.zeros((room, packed_size(k))), np.zeros((room, k))
+        self._sums = A, c, np.zeros(room), np.zeros(room)
+        self._n_lines = 0
         self._rows: list[tuple[Matrix, Vector]] = [(np.empty((0, k)), np.empty(0))]
         self._sizes, self._summed = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
 
     def open(self, sizes: Counts) -> Counts:
         """Room for tasks of so many rows: the line of each, or -1 if its rows will stay."""
         summed = sizes >= self.view.width / 2
-        begun, more = len(self._sums[0]), int(np.count_nonzero(summed))
-        for part in self._sums:
-            part.resize((begun + more, *part.shape[1:]), refcheck=False)  # with 0
+        begun = self._n_lines
+        self._n_lines += int(np.count_nonzero(summed))
+        if self._n_lines > len(self._sums[0]):
+            self._resize()
         self._sizes.append(np.where(summed, 0, sizes))
         self._summed.append(summed)
         return np.where(summed, begun + np.cumsum(summed) - 1, -1)
+
+    def _resize(self) -> None:
+        """Sums of as many lines as there are, where they lie; new ones are 0."""
+        for part in self._sums:
+            part.resize((self._n_lines, *part.shape[1:]), refcheck=False)
 
     def add(
         self, columns: list[NDArray[Any]], y: FloatArray, offsets: Counts, lines: Counts
@@ -143,6 +155,7 @@ class Gathered:
 
     def evidence(self, side: Matrix) -> Evidence:
         """All of it, with ``(1, s)`` of each task."""
+        self._resize()
         X, y = (np.concatenate(parts) for parts in zip(*self._rows, strict=True))
         offsets = np.append(0, np.cumsum(np.concatenate(self._sizes)))
         summed = np.concatenate(self._summed)
