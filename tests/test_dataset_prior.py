@@ -151,7 +151,7 @@ def test_the_few_of_all_tasks_are_those_of_a_sample(
     assert found.n_tasks == expected.n_tasks == count
     np.testing.assert_allclose(found.side, expected.side, atol=1e-12)
     for one, other in zip(found.gram(), expected.gram(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
