@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 1e150  # of inputs and labels: squares and products must be numbers too
+IF_MISSING = "leave the row out, or fill it in"  # what to do about a value that is not there
 
 A = TypeVar("A")
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headstart._core.answers import IF_MISSING
 from headstart._core.checks import warn_user
 from headstart.cli.tables import TableError, check_names
 from headstart.parquet import wrong_name
@@ -68,7 +69,7 @@ def match_categories(table: pa.Table, features: list[str]) -> pa.Table:
 def _texts(column: Column, name: str) -> Column:
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy()))
-        raise TableError(f"column {name!r}: a value is missing in row {row}")
+        raise TableError(f"column {name!r}: a value is missing in row {row}; {IF_MISSING}")
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         raise TableError(f"column {name!r}: expected texts or whole numbers, found {column.type}")
     return column.cast(pa.string())

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import feather, parquet
 
+from headstart._core.answers import IF_MISSING
 from headstart._core.files import clear_asides, write_aside
 from headstart._core.places import AnyPath, Remote, as_place, full, near
 from headstart._core.retries import StorageError
@@ -209,7 +210,7 @@ def _check_complete(column: ArrowColumn, name: str) -> None:
     """Raise unless every entry is there and, if a number, finite."""
     if column.null_count:
         missing = int(np.argmax(column.is_null().to_numpy()))
-        raise TableError(f"column {name!r}: a value is missing in row {missing}")
+        raise TableError(f"column {name!r}: a value is missing in row {missing}; {IF_MISSING}")
     if pa.types.is_floating(column.type):
         row = first_wrong(column.to_numpy())
         if row is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from headstart._core.answers import is_finite
+from headstart._core.answers import IF_MISSING, is_finite
 from headstart._core.checks import Vector, as_floats, as_numbers, check_finite, first_row
 from headstart.tasks.ids.canonical import canonical
 
@@ -80,8 +80,7 @@ def refuse_missing(name: str, labels: Any) -> None:
         missing = missing | np.ma.getmaskarray(labels)
     if (row := first_row(missing)) is not None:
         raise ValueError(
-            f"{name}: a value is missing in row {row}; leave the row out, or fill it in "
-            "(Input contains NaN)"
+            f"{name}: a value is missing in row {row}; {IF_MISSING} (Input contains NaN)"
         )
     if array.ndim and array.dtype.kind == "f" and (row := first_row(np.isinf(array))) is not None:
         raise ValueError(

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from headstart._core.answers import LARGEST
+from headstart._core.answers import IF_MISSING, LARGEST
 from headstart.tasks.ids import Ids, read_ids
 
 Array = Any  # an array or scalar of Arrow, whose stubs want its element type to be known
+MISSING = f"a value is missing; {IF_MISSING}"
 SHOWN = 20  # names of columns in a message
 INDEX = "__index_level_"  # what pandas calls an index that it writes as a column
 

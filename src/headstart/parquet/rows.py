@@ -11,7 +11,7 @@ import numpy as np
 from headstart._core.checks import FloatArray
 from headstart.parquet.blocks import AHEAD, Batch, Block, Buffers, as_task_set, whole_tasks
 from headstart.parquet.cluster import grouped
-from headstart.parquet.columns import is_numeric, wrong_name
+from headstart.parquet.columns import MISSING, is_numeric, wrong_name
 from headstart.parquet.files import ParquetError, read_ahead
 from headstart.parquet.source import Source
 from headstart.tasks import TaskSet
@@ -103,7 +103,7 @@ class ParquetRows(Source):
         block = self.block(batch, X) if self.sparse is None else self.labels_of(batch, X)
         if block.unlabelled.any():
             where = self.place(batch, int(np.argmax(block.unlabelled)))
-            raise ParquetError(f"{where}: column {self.target!r}: a value is missing")
+            raise ParquetError(f"{where}: column {self.target!r}: {MISSING}")
         return block
 
     def _named(self, block: Block) -> Block:
@@ -117,7 +117,7 @@ class ParquetRows(Source):
             run = int(np.searchsorted(block.starts, np.argmax(block.unlabelled), side="right")) - 1
             raise ParquetError(
                 f"{self.known_as}, a row of {self.group!r} {block.ids[run].as_py()!r}: column "
-                f"{self.target!r}: a value is missing"
+                f"{self.target!r}: {MISSING}"
             )
 
     def refuse_nameless(self) -> NoReturn:

@@ -23,6 +23,7 @@ from headstart._core.places import Remote, as_place, found_files, full
 from headstart._core.retries import StorageError, again
 from headstart.parquet.blocks import Batch, Block, make_block
 from headstart.parquet.columns import (
+    MISSING,
     Array,
     as_labels,
     first_wrong,
@@ -280,7 +281,7 @@ class Source:
         column: Array = batch.columns.column(name)
         if column.null_count:
             row = int(np.argmax(plain(column).is_null().to_numpy(zero_copy_only=False)))
-            raise ParquetError(f"{self.place(batch, row)}: column {name!r}: a value is missing")
+            raise ParquetError(f"{self.place(batch, row)}: column {name!r}: {MISSING}")
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
             return np.asarray(column)
         return np.asarray(to_float64(column))

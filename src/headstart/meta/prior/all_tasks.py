@@ -54,7 +54,10 @@ class Units(NamedTuple):
 
 
 class PartEvidence:
-    """What the tasks of a partition have shown, in the units that were last asked for."""
+    """What the tasks of a partition have shown, in the units that were last asked for.
+
+    `hashes` are those of their ids, of a row without one the largest.
+    """
 
     def __init__(self, e: Evidence, units: Units, hashes: Hashes) -> None:
         self._e, self._units, self.hashes = e, units, hashes
@@ -178,11 +181,13 @@ def _pass(part: PartEvidence, _: int, units: Units, start: Start, loss: Loss) ->
 
 
 def _smallest(
-    part: PartEvidence, number: int, units: Units, bound: np.uint64, nameless: Counts
+    part: PartEvidence, number: int, units: Units, bound: np.uint64, nameless: Counts | None
 ) -> tuple[Hashes, Evidence]:
     """The tasks of a partition with hashes up to a bound, after so many nameless rows of others."""
-    hashes, first = part.hashes.copy(), int(nameless[number])
-    hashes[hashes == LARGEST] = nameless_hashes(first, first + part.n_nameless)
+    hashes = part.hashes.copy()
+    if nameless is not None:
+        first = int(nameless[number])
+        hashes[hashes == LARGEST] = nameless_hashes(first, first + part.n_nameless)
     tasks = np.flatnonzero(hashes <= bound)
     return hashes[tasks], part.seen_in(units).at(tasks)
 
@@ -226,7 +231,9 @@ class AllSums:
 
         Hashes are spread evenly, so that their number tells about the largest of the few.
         """
-        nameless = np.append(0, np.cumsum(self._held.each(_count_nameless)))
+        nameless = None
+        if self.n_nameless:
+            nameless = np.append(0, np.cumsum(self._held.each(_count_nameless)))
         found: list[tuple[Hashes, Evidence]] = []
         wanted = count
         while sum(len(hashes) for hashes, _ in found) < count:
