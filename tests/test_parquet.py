@@ -209,7 +209,7 @@ def test_columns_of_any_name_are_decoded_one_by_one(tmp_path: Path) -> None:
     ]
     path = str(tmp_path / "odd.parquet")
     parquet.write_table(pa.table(columns, schema=pa.schema(fields)), path, row_group_size=5)
-    wanted = [*names[::-1]]
+    wanted = names[::-1]
     together, alone = (
         list(read_file(path, [0, 1], wanted, Decoding(5, 4, threads))) for threads in (True, False)
     )

@@ -151,18 +151,18 @@ def address(_: Any, array: Any) -> Any:
 
 @intrinsic
 def turn(
-    _: Any, kind: Any, places: Any, first: Any, shift: Any, count: Any, out: Any, o: Any, step: Any
+    _: Any, kind: Any, places: Any, first: Any, shift: Any, count: Any, out: Any, o: Any
 ) -> Any:
     """Eight rows of up to eight numbers as columns.
 
     Row s is at the address ``places[first + s]``, `shift` numbers on, of numbers as in the array
-    `kind`, of which `count` are read, and 0 for others. Column s is put into `out` from its number
-    ``o + s step`` on, counted as if `out` had one axis.
+    `kind`, of which `count` are read, and 0 for others. Column s is put into `out` s of its
+    rows after its number o, counted as if `out` had one axis.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        _, places, first, shift, count, out, o, step = values
-        kind, where, _, _, _, to, _, _ = signature.args
+        _, places, first, shift, count, out, o = values
+        kind, where, _, _, _, to, _ = signature.args
         source = ir.VectorType(context.get_data_type(kind.dtype), LANES)
         target = ir.VectorType(context.get_data_type(to.dtype), LANES)
         read = _reader(builder, source, kind.dtype.bitwidth // 8, count)
@@ -179,13 +179,14 @@ def turn(
                 lower = [LANES + p if p & w else p + w for p in range(LANES)]
                 rows[s] = _shuffle(builder, one, other, upper)
                 rows[s + w] = _shuffle(builder, one, other, lower)
+        width = builder.extract_value(context.make_array(to)(context, builder, out).shape, 1)
         for s, column in enumerate(rows):
-            at = builder.add(o, builder.mul(step, ir.Constant(step.type, s)))
+            at = builder.add(o, builder.mul(width, ir.Constant(width.type, s)))
             pointer = builder.bitcast(_place(context, builder, to, out, at), target.as_pointer())
             builder.store(column, pointer, align=to.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(kind, places, *[WHOLE] * 3, out, WHOLE, WHOLE), generate
+    return types.void(kind, places, *[WHOLE] * 3, out, WHOLE), generate
 
 
 def _reader(builder: Any, kind: Any, size: int, count: Any) -> Callable[[Any], Any]:

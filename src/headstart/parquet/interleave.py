@@ -36,7 +36,7 @@ def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
         whole = last - (last - first) % LANES
         for j in range(0, eights, LANES):
             for i in range(first, whole, LANES):
-                turn(out, addresses, j, i, LANES, out, i * d + j, d)
+                turn(out, addresses, j, i, LANES, out, i * d + j)
         for j in range(d):
             a = carray(pointer(addresses[j]), n, out.dtype)
             for i in range(whole if j < eights else first, last):

@@ -107,8 +107,8 @@ class Evidence(NamedTuple):
 def together(parts: list[Evidence]) -> Evidence:
     """What the tasks of all parts have shown, in their order."""
     sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    before = np.cumsum([0, *(len(part.n) for part in parts)])
-    slots = [np.where(p.slot < 0, -1, p.slot + b) for p, b in zip(parts, before, strict=False)]
+    before = np.cumsum([0, *(len(part.n) for part in parts[:-1])])
+    slots = [np.where(p.slot < 0, -1, p.slot + b) for p, b in zip(parts, before, strict=True)]
     every = Evidence(*map(np.concatenate, zip(*parts, strict=True)))
     return every._replace(offsets=np.append(0, np.cumsum(sizes)), slot=np.concatenate(slots))
 

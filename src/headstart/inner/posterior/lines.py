@@ -178,7 +178,7 @@ def load(rows: Rows, some: Some, units: Units, tasks: Counts, a: int, work: Work
         pair[0, l] = 1.0 if where[l] >= 0 else 0.0
         places[l] = begin + max(where[l], 0) * step
     for j in range(0, d, LANES):
-        turn(X, places, 0, j, d - j, x, j * LANES, LANES)
+        turn(X, places, 0, j, d - j, x, j * LANES)
     there = line(pair, 0)
     for j in range(d):
         put(x, j, (line(x, j) - line(units.centre, j)) * line(units.factor, j) * there)
