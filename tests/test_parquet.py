@@ -28,6 +28,7 @@ from pyarrow import parquet
 
 from headstart import MetaClassifier, MetaRegressor, TaskSet, learn_bias
 from headstart._core.checks import FloatArray
+from headstart._core.interleave import interleave
 from headstart._core.leftovers import temporary_folder
 from headstart.jobs import adapt_all
 from headstart.parquet import (
@@ -42,7 +43,6 @@ from headstart.parquet import (
 from headstart.parquet.blocks import Batch, Block, Buffers, make_block, whole_tasks
 from headstart.parquet.engine import SHARE, memory
 from headstart.parquet.files import Decoding, read_ahead, read_file
-from headstart.parquet.interleave import interleave
 from headstart.parquet.order import is_grouped
 from headstart.training import fit_rounds
 

@@ -13,8 +13,9 @@ from reference import normal_posterior
 
 from headstart import Prior
 from headstart._core.checks import FloatArray, Vector
+from headstart._core.interleave import Pieces
 from headstart.inner.posterior.lines import Rows, Some, Units
-from headstart.inner.posterior.rows import Answers, answer
+from headstart.inner.posterior.rows import Answers, answer, room_near
 from headstart.inner.start import with_one
 from headstart.tasks.columns import Columns
 
@@ -27,9 +28,22 @@ def some(mask: Mask, sizes: NDArray[np.int64]) -> Some:
     return Some.where(mask, np.array([mask[a:b].sum() for a, b in pairwise(cuts)]))
 
 
-def asked(prior: Prior, X: FloatArray, y: Vector, own: Mask, sizes: NDArray[np.int64]) -> Answers:
-    labels = np.where(own, prior.columns.labels(y), 1e9)  # what is no label is not looked at
-    rows = Rows(X, labels, some(own, sizes), some(~own, sizes), with_one(None, len(sizes)))
+def asked(
+    prior: Prior,
+    X: FloatArray,
+    y: Vector,
+    own: Mask,
+    sizes: NDArray[np.int64],
+    cuts: tuple[int, ...] = (),
+) -> Answers:
+    """Answers to rows that lie in columns, in pieces that begin at these rows."""
+    labels = np.where(own, y, 1e9)  # what is no label is not looked at
+    starts = np.append(0, np.cumsum(sizes))
+    ends = pairwise([0, *cuts, len(X)])
+    columns = [[np.ascontiguousarray(x) for x in X[a:b].T] for a, b in ends]
+    near, known = room_near(starts, X.dtype, X.shape[1]), with_one(None, len(sizes))
+    about = starts, labels, some(own, sizes), some(~own, sizes), known
+    rows = Rows(Pieces.of(columns), near, *about)
     return answer(rows, Units.of(prior.columns, prior.standard), predict=True)
 
 
@@ -51,16 +65,17 @@ def test_answers_are_the_textbooks(seed: int, d: int, full: bool) -> None:
     prior, sizes = drawn(rng, d, full), rng.integers(1, 30, 45)
     X, y = rng.normal(size=(sizes.sum(), d)), 3.0 + rng.normal(size=sizes.sum())
     own, cuts = rng.random(len(y)) < 0.7, np.append(0, np.cumsum(sizes))
-    found = asked(prior, X, y, own, sizes)
-    weights, level = prior.columns.weights(found.W), prior.columns.level
+    pieces = tuple(np.sort(rng.integers(0, len(X) + 1, 2)).tolist())
+    found = asked(prior, X, y, own, sizes, pieces)
     inputs = np.column_stack([X, np.ones(len(X))]) if full else X
     for t, (a, b) in enumerate(pairwise(cuts)):
         mine = np.arange(a, b)[own[a:b]]
         noise = np.full(mine.size, prior.noise)
         expected = normal_posterior(inputs[mine], y[mine], prior.bias, prior.covariance, noise)
-        np.testing.assert_allclose(weights[t], expected.mean, rtol=1e-7, atol=1e-7)
+        weights = found.W[:, t] if full else found.W[:-1, t]
+        np.testing.assert_allclose(weights, expected.mean, rtol=1e-7, atol=1e-7)
         Z = inputs[a:b]
-        np.testing.assert_allclose(found.mean[a:b] + level, Z @ expected.mean, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(found.mean[a:b], Z @ expected.mean, rtol=1e-7, atol=1e-7)
         unknown = np.einsum("ij,jk,ik->i", Z, expected.covariance, Z)
         np.testing.assert_allclose(found.variance[a:b], unknown, rtol=1e-6, atol=1e-8)
 
@@ -77,6 +92,6 @@ def test_a_task_has_the_same_bits_whatever_tasks_are_beside_it(d: int, dtype: ty
     for first, last in ((0, 1), (1, 34), (34, 69), (69, 70)):
         rows = slice(cuts[first], cuts[last])
         part = asked(prior, X[rows], y[rows], own[rows], sizes[first:last])
-        np.testing.assert_array_equal(part.W, whole.W[first:last])
+        np.testing.assert_array_equal(part.W, whole.W[:, first:last])
         np.testing.assert_array_equal(part.mean, whole.mean[rows])
         np.testing.assert_array_equal(part.variance, whole.variance[rows])

@@ -22,7 +22,7 @@ import numba.core.cgutils
 import numba.extending
 from numba.core import types
 
-from headstart._core.jit import inlined, intrinsic
+from headstart._core.jit import intrinsic, lent
 
 LANES = 8
 
@@ -206,7 +206,7 @@ def _reader(builder: Any, kind: Any, size: int, count: Any) -> Callable[[Any], A
     return lambda place: builder.call(function, [builder.bitcast(place, pointer), *arguments])
 
 
-@inlined
+@lent
 def plus(total: Any, A: Any, i: int, B: Any, j: int, n: int) -> Any:
     """``total + sum of A[i + t] B[j + t]`` over t < n."""
     for t in range(n):
@@ -214,7 +214,7 @@ def plus(total: Any, A: Any, i: int, B: Any, j: int, n: int) -> Any:
     return total
 
 
-@inlined
+@lent
 def minus(total: Any, A: Any, i: int, B: Any, j: int, n: int) -> Any:
     """``total - sum of A[i + t] B[j + t]`` over t < n."""
     for t in range(n):
@@ -222,7 +222,7 @@ def minus(total: Any, A: Any, i: int, B: Any, j: int, n: int) -> Any:
     return total
 
 
-@inlined
+@lent
 def put_four(out: Any, o: int, A: Any, i: int, step: int, B: Any, j: int, n: int) -> None:
     """``out[o + s] = sum of A[i + s step + t] B[j + t]`` over t < n, for s < 4.
 
@@ -235,6 +235,63 @@ def put_four(out: Any, o: int, A: Any, i: int, step: int, B: Any, j: int, n: int
         two += line(A, i + step + t) * b
         three += line(A, i + 2 * step + t) * b
         four += line(A, i + 3 * step + t) * b
+    put_row(out, o, one, two, three, four)
+
+
+@lent
+def put_block(
+    out: Any,
+    o: int,
+    wide: int,
+    more: int,
+    A: Any,
+    i: int,
+    step: int,
+    B: Any,
+    j: int,
+    along: int,
+    n: int,
+) -> None:
+    """``out[row(s) + u] = sum of A[i + s step + t] B[j + u along + t]`` over t < n, for s, u < 4.
+
+    Row 0 is at o, row 1 is `wide` on, and of the next two each `more` further on than the one
+    before: so rows of a packed triangle can be written. Sixteen sums stay in registers, and eight
+    lines are loaded for sixteen products.
+    """
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = spread(0.0)
+    c0 = c1 = c2 = c3 = e0 = e1 = e2 = e3 = spread(0.0)
+    for t in range(n):
+        p, q = line(B, j + t), line(B, j + along + t)
+        r, s = line(B, j + 2 * along + t), line(B, j + 3 * along + t)
+        x = line(A, i + t)
+        a0 += x * p
+        a1 += x * q
+        a2 += x * r
+        a3 += x * s
+        x = line(A, i + step + t)
+        b0 += x * p
+        b1 += x * q
+        b2 += x * r
+        b3 += x * s
+        x = line(A, i + 2 * step + t)
+        c0 += x * p
+        c1 += x * q
+        c2 += x * r
+        c3 += x * s
+        x = line(A, i + 3 * step + t)
+        e0 += x * p
+        e1 += x * q
+        e2 += x * r
+        e3 += x * s
+    put_row(out, o, a0, a1, a2, a3)
+    put_row(out, o + wide, b0, b1, b2, b3)
+    put_row(out, o + 2 * wide + more, c0, c1, c2, c3)
+    put_row(out, o + 3 * wide + 3 * more, e0, e1, e2, e3)
+
+
+@lent
+def put_row(out: Any, o: int, one: Any, two: Any, three: Any, four: Any) -> None:
+    """Make four lines those of an array from o on."""
     put(out, o, one)
     put(out, o + 1, two)
     put(out, o + 2, three)

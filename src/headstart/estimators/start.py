@@ -19,13 +19,13 @@ from headstart.inner.posterior import packed, posteriors, unpacked
 from headstart.inner.posterior.gather import evidence_of
 from headstart.inner.posterior.lines import Rows, Some, Units
 from headstart.inner.posterior.passes import quadratic_forms
-from headstart.inner.posterior.rows import answer
+from headstart.inner.posterior.rows import answer, room_near
 from headstart.inner.start import with_one
 from headstart.losses import Logistic
 from headstart.meta.prior import Prior
 from headstart.meta.prior.posterior import interval
 from headstart.online import AnyStream, PriorStream, predictions
-from headstart.parquet import Block
+from headstart.parquet import Block, Inputs
 
 Counts = NDArray[np.int64]
 Matrix = NDArray[np.float64]
@@ -60,19 +60,20 @@ class Knowledge(NamedTuple):
 class Shown(NamedTuple):
     """A block of tasks, which of its rows are learned from, and their labels.
 
-    `sizes` are how many of them each task has, `side` is what describes each task.
+    `inputs` are those of all rows, `sizes` are how many rows of each task are learned from, `side`
+    is what describes each task.
     """
 
     block: Block
+    inputs: Inputs
     own: NDArray[np.bool_]
     labels: FloatArray
     sizes: Counts
     side: Matrix | None
 
-    @property
-    def inputs(self) -> FloatArray:
-        """The inputs of the rows that are learned from."""
-        return self.block.X if self.own.all() else self.block.X[self.own]
+    def learned_from(self, X: FloatArray) -> FloatArray:
+        """Of all inputs, row by row, those of rows that are learned from."""
+        return X if self.own.all() else X[self.own]
 
 
 @dataclass(frozen=True)
@@ -131,16 +132,19 @@ class StartingModel:
         """The probability of the second class: nearer to a half where less is known."""
         return np.asarray(expit(scores / np.sqrt(1.0 + math.pi / 8.0 * variance)), scores.dtype)
 
-    def after(self, block: Block, side: Matrix | None, wanted: Wanted) -> Knowledge:
+    def after(self, block: Block, inputs: Inputs, side: Matrix | None, wanted: Wanted) -> Knowledge:
         """What is known of tasks after their rows with a label; tasks may have none.
 
         The weights are those that `adapt` gives, and the start without rows.
         """
-        own = ~(block.by_row(block.missing) | block.unlabelled)
-        sizes = np.add.reduceat(own, block.starts, dtype=np.int64)
-        labels = as_numbers(block.y if own.all() else block.y[own], self.classes, block.X.dtype)
+        own = ~block.unlabelled
+        if block.missing.any():
+            own &= ~block.by_row(block.missing)
+        every = own.all()
+        sizes = block.sizes if every else np.add.reduceat(own, block.starts, dtype=np.int64)
+        labels = as_numbers(block.y if every else block.y[own], self.classes, inputs.dtype)
         self.stream.settings.loss.check_labels(labels)
-        shown = Shown(block, own, labels, sizes, side)
+        shown = Shown(block, inputs, own, labels, sizes, side)
         with quietly():
             if not isinstance(self.stream, PriorStream):
                 known = self._adapted(shown, wanted)
@@ -153,58 +157,56 @@ class StartingModel:
 
     def _adapted(self, shown: Shown, wanted: Wanted) -> Knowledge:
         """By a number for reg, of which tasks without rows take the start."""
-        block, able = shown.block, np.flatnonzero(shown.sizes)
-        weights: FloatArray = np.tile(self.weights(block.X.dtype), (shown.sizes.size, 1))
+        X, able = shown.inputs.matrix(), np.flatnonzero(shown.sizes)
+        weights: FloatArray = np.tile(self.weights(X.dtype), (shown.sizes.size, 1))
         if able.size:
             offsets = np.append(0, np.cumsum(shown.sizes[able]))
-            weights[able] = self.stream.adapted(shown.inputs, shown.labels, offsets)
-        none = np.empty(0)
-        return Knowledge(weights, shown.sizes, _scores(block, weights, wanted), none, none)
+            weights[able] = self.stream.adapted(shown.learned_from(X), shown.labels, offsets)
+        scores, none = _scores(shown.block, X, weights, wanted), np.empty(0)
+        return Knowledge(weights, shown.sizes, scores, none, none)
 
     def _settled(self, shown: Shown, wanted: Wanted) -> Knowledge:
         """By a prior of any loss: predictions from the weights and what is not known of them."""
-        block, unsure = shown.block, wanted.variance
-        W, V = self._posteriors(shown, covariance=wanted.covariance or unsure)
-        weights, none = self._in_users_units(W, block.X.dtype), np.empty(0)
-        variance = none
-        if unsure:
-            variance = quadratic_forms(self._prior.columns.rows(block.X), V, block.runs)
-        covariance = self._covariance(V, block.X.dtype) if wanted.covariance else none
-        scores = _scores(block, weights, wanted)
+        X, runs, unsure = shown.inputs.matrix(), shown.block.runs, wanted.variance
+        W, V = self._posteriors(shown, X, covariance=wanted.covariance or unsure)
+        weights, none = self._in_users_units(W, X.dtype), np.empty(0)
+        variance = quadratic_forms(self._prior.columns.rows(X), V, runs) if unsure else none
+        covariance = self._covariance(V, X.dtype) if wanted.covariance else none
+        scores = _scores(shown.block, X, weights, wanted)
         return Knowledge(weights, shown.sizes, scores, variance, covariance)
 
     def _at_once(self, shown: Shown, wanted: Wanted) -> Knowledge:
         """By a prior of the squared loss: all from one kernel, but for covariances."""
-        (block, own, labels, sizes, side), columns = shown, self._prior.columns
-        y = columns.labels(labels)
-        if not own.all():
+        block, inputs, own, labels, sizes, side = shown
+        y = labels.astype(np.float64, copy=False)
+        if len(y) < len(own):
             y = np.zeros(len(own))
-            y[own] = columns.labels(labels)
+            y[own] = labels
+        starts = np.append(block.starts, len(own))
         some = Some.where(own, sizes), Some.where(~own, block.sizes - sizes)
-        rows = Rows(read_only(block.X), y, *some, with_one(side, len(sizes)))
+        near = room_near(starts, inputs.dtype, len(self._units.centre))
+        rows = Rows(inputs.pieces, near, starts, y, *some, with_one(side, len(sizes)))
         found = answer(rows, self._units, predict=wanted.predictions)
-        found.mean[:] += columns.level
+        if not found.finite:
+            inputs.refuse_wrong()
         covariance: FloatArray = np.empty(0)
         if wanted.covariance:
-            covariance = self._covariance(
-                self._posteriors(shown, covariance=True)[1], block.X.dtype
-            )
-        return Knowledge(
-            self._in_users_units(found.W, block.X.dtype),
-            sizes,
-            found.mean.astype(block.X.dtype, copy=False),
-            found.variance,
-            covariance,
-        )
+            _, V = self._posteriors(shown, inputs.matrix(), covariance=True)
+            covariance = self._covariance(V, inputs.dtype)
+        weights, scores = (a.astype(inputs.dtype, copy=False) for a in (found.W.T, found.mean))
+        return Knowledge(weights, sizes, scores, found.variance, covariance)
 
     @cached_property
     def _units(self) -> Units:
         return Units.of(self._prior.columns, self._prior.standard)
 
-    def _posteriors(self, shown: Shown, *, covariance: bool) -> tuple[Matrix, Matrix]:
+    def _posteriors(
+        self, shown: Shown, X: FloatArray, *, covariance: bool
+    ) -> tuple[Matrix, Matrix]:
         """Weights in standard units, and packed covariances."""
         prior, cuts = self._prior, np.append(0, np.cumsum(shown.sizes))
-        e = evidence_of(shown.inputs, shown.labels, cuts, prior.columns, prior.loss, shown.side)
+        own = shown.learned_from(X)
+        e = evidence_of(own, shown.labels, cuts, prior.columns, prior.loss, shown.side)
         W, V, _ = posteriors(e, prior.standard, prior.loss, covariance=covariance)
         return W, V
 
@@ -220,11 +222,11 @@ class StartingModel:
         return found.astype(dtype, copy=False)
 
 
-def _scores(block: Block, weights: FloatArray, wanted: Wanted) -> FloatArray:
+def _scores(block: Block, X: FloatArray, weights: FloatArray, wanted: Wanted) -> FloatArray:
     """A prediction for every row, by the weights of its task."""
-    scores = np.empty(len(block.X) if wanted.predictions else 0, block.X.dtype)
+    scores = np.empty(len(X) if wanted.predictions else 0, X.dtype)
     if wanted.predictions:
-        predictions(read_only(block.X), block.runs, read_only(weights), weights[0], scores)
+        predictions(X, block.runs, read_only(weights), weights[0], scores)
     return scores
 
 

@@ -73,7 +73,7 @@ class AdaptJob(NamedTuple):
         more = (*asked.keep, *self.start.side)
         with ExitStack() as stack:
             files = {f: stack.enter_context(Writer(self.out / f / name)) for f in asked.folders}
-            for block, table in read_partition(self.rows, partition, more, lists=True):
+            for block, table in read_partition(self.rows, partition, more, columns=True):
                 make = block_tables if self.rows.sparse is None else sparse_tables
                 found = make(self.start, asked, self.rows, block, table)
                 for folder, file in files.items():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray
 from headstart.estimators.start import Knowledge, StartingModel, Wanted
-from headstart.parquet import Block, ParquetError, ParquetRows, wrong_name
+from headstart.parquet import Block, Inputs, ParquetError, ParquetRows, wrong_name
 from headstart.parquet.columns import Array, is_numeric, to_float64
 
 EXTRA = ["intercept", "rows"]  # columns of the weights beside the features
@@ -93,7 +93,7 @@ def block_tables(
 ) -> dict[str, pa.Table]:
     """Weights of the tasks of a block, and predictions of its rows, as they are asked for."""
     wanted = Wanted(asked.predictions, asked.unsure, asked.covariance and asked.weights)
-    known = start.after(block, _side(rows, start, block, table), wanted)
+    known = start.after(block, Inputs(rows, table), _side(rows, start, block, table), wanted)
     found = {}
     if asked.weights:
         found["weights"] = _weights_table(rows, asked, block, known)

@@ -15,6 +15,7 @@ from headstart.parquet.columns import (
     wrong_name,
 )
 from headstart.parquet.files import ParquetError
+from headstart.parquet.inputs import Inputs
 from headstart.parquet.plan import (
     PARTITION_ROWS,
     Partition,
@@ -39,6 +40,7 @@ __all__ = [
     "wanted_for",
     "wrong_name",
     "Block",
+    "Inputs",
     "clustered",
     "grouped",
     "grouped_by",

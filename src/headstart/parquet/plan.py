@@ -130,14 +130,13 @@ def read_partition(
     partition: Partition,
     more: tuple[str, ...] = (),
     *,
-    lists: bool = False,
     columns: bool = False,
 ) -> Iterator[tuple[Block, pa.Table]]:
     """The rows of a partition and no others, whole tasks at a time.
 
     Beside each block comes a table of its rows with ids, labels, keys and the columns `more`.
-    The inputs of a block are overwritten when the next is read. Where `lists` are taken, those of
-    sparse rows are in the table, and the block has no inputs; likewise the `columns` of inputs.
+    The inputs of a block are overwritten when the next is read. Where `columns` are taken, inputs
+    are in the table as they are, lists if they are sparse, and the block has none.
     """
     more = (*more, *(rows.sparse or ()), *(rows.features or () if columns else ()))
     names = tuple(dict.fromkeys([rows.group, rows.target, rows.task_key, *more]))
@@ -145,7 +144,7 @@ def read_partition(
     own, after = _own(rows, partition, read), _after(rows, partition, read)
     found = map(Batch, filter(len, chain(own, after)))  # which hold on to no batch
     buffers = Buffers(0 if columns else rows.width, rows.dtype, in_turn=1)
-    make = rows.labels_of if columns or (lists and rows.sparse is not None) else rows.block
+    make = rows.labels_of if columns else rows.block
     return whole_tasks(found, make, buffers, beside=names)
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from headstart._core.answers import LARGEST
 from headstart._core.checks import FloatArray, check_count
+from headstart._core.interleave import interleave
 from headstart._core.places import Remote, as_place, found_files, full
 from headstart._core.retries import StorageError, again
 from headstart.parquet.blocks import Batch, Block, make_block
@@ -42,7 +43,6 @@ from headstart.parquet.files import (
     unreadable,
 )
 from headstart.parquet.footers import RowGroup, check_columns, place_in, read_row_groups
-from headstart.parquet.interleave import interleave
 from headstart.parquet.lists import from_lists
 from headstart.parquet.roles import Roles
 from headstart.tasks.sparse import Csr

@@ -5,13 +5,15 @@ See `headstart._core.lanes` for what a line is, and `rows` for what they are nee
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, Vector
-from headstart._core.jit import inlined
+from headstart._core.interleave import Pieces
+from headstart._core.jit import lent, part
 from headstart._core.lanes import (
     LANES,
     address,
@@ -19,6 +21,7 @@ from headstart._core.lanes import (
     line,
     minus,
     put,
+    put_block,
     put_four,
     spread,
     turn,
@@ -35,18 +38,22 @@ class Units(NamedTuple):
 
     Attributes
     ----------
-    centre, factor : by column; where there is an intercept, 1 follows
+    centre, factor : by column
+    level : of the labels
     root : R, which is a lower triangle, row by row, then rows of zeros; or its diagonal alone
     across : its transpose likewise
     effects : where tasks start, row by row, see `Start`
+    outside : the same in the user's units, and the intercept's row, 0 if there is none
     noise : b
     """
 
     centre: Vector
     factor: Vector
+    level: float
     root: Vector
     across: Vector
     effects: Vector
+    outside: Vector
     noise: float
 
     @classmethod
@@ -59,8 +66,20 @@ class Units(NamedTuple):
             upper = np.linalg.qr((Q * np.sqrt(np.maximum(values, 0.0))).T, mode="reduced").R
             more = np.zeros((-len(upper) % 4, len(upper)))  # four sums are made at once
             root, across = np.append(upper.T, more), np.append(upper, more)
-        effects = np.ascontiguousarray(start.effects).reshape(-1)
-        return cls(columns.centre, 1.0 / columns.scale, root, across, effects, start.noise)
+        steps = replace(columns, level=0.0).weights(start.effects.T[1:])
+        outside = np.vstack([columns.weights(start.bias), steps])
+        if not columns.intercept:
+            outside = np.column_stack([outside, np.zeros(len(outside))])
+        return cls(
+            columns.centre,
+            1.0 / columns.scale,
+            columns.level,
+            root,
+            across,
+            np.ascontiguousarray(start.effects).reshape(-1),
+            np.ascontiguousarray(outside.T).reshape(-1),
+            start.noise,
+        )
 
 
 class Some(NamedTuple):
@@ -76,22 +95,42 @@ class Some(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows of many tasks, in any order, in the user's units.
+    """Rows of many tasks, in their order, in the user's units.
 
     Attributes
     ----------
-    X : inputs
-    y : labels less their level; any number where there is none
+    pieces : where the inputs are
+    near : room for those of a few tasks, see `gather`
+    starts : the first row of each task, and how many rows there are
+    y : labels; any number where there is none
     own : the rows that are learned from
     other : those that are not
     side : see `Evidence`
     """
 
-    X: FloatArray
+    pieces: Pieces
+    near: FloatArray
+    starts: Counts
     y: Vector
     own: Some
     other: Some
     side: Matrix
+
+
+class Eight(NamedTuple):
+    """Up to eight tasks whose rows are near.
+
+    Attributes
+    ----------
+    rows, units : all rows, and the prior
+    tasks : their numbers
+    first : the row that comes first in ``rows.near``
+    """
+
+    rows: Rows
+    units: Units
+    tasks: Counts
+    first: int
 
 
 class Work(NamedTuple):
@@ -104,7 +143,7 @@ class Work(NamedTuple):
     h, g : where the tasks start, and how far they went
     r : labels less their prediction at the start
     K : lower triangle of K or M, then its factor, with the inverses of the diagonal
-    column : as long as K
+    columns : four as long as K
     pair : two numbers; of a row that is loaded 1 where there is one, else 0
     where : numbers of the rows in x, or -1
     places : where they are in memory
@@ -117,46 +156,46 @@ class Work(NamedTuple):
     g: Matrix
     r: Matrix
     K: Matrix
-    column: Matrix
+    columns: Matrix
     pair: Matrix
     where: Counts
     places: Counts
 
 
-@inlined
+@lent
 def wide(k: int) -> int:
     """Lines of k numbers, and of those that are made beside them, eight being turned at once."""
     return k + -k % LANES
 
 
-@inlined
-def room(k: int, n: int, rows: int) -> Work:
-    """Lines for tasks of k columns, where K or M has n columns, and Z so many rows."""
+@part
+def room(k: int, n: int) -> Work:
+    """Lines for tasks of k columns, where K or M has n columns."""
     return Work(
-        x=np.empty((wide(k), LANES)),
+        x=np.empty((wide(k + 1), LANES)),
         z=np.empty((wide(k), LANES)),
-        Z=np.zeros(((rows + 3) * wide(k), LANES)),
+        Z=np.zeros(((n + 3) * wide(k), LANES)),
         h=np.empty((k, LANES)),
-        g=np.empty((k, LANES)),
-        r=np.empty((n, LANES)),
-        K=np.empty((n * (n + 1) // 2 + 3, LANES)),
-        column=np.empty((n, LANES)),
+        g=np.empty((wide(k), LANES)),
+        r=np.empty((n + 1, LANES)),
+        K=np.zeros(((n + 3) * (n + 4) // 2, LANES)),
+        columns=np.empty((4 * n + 4, LANES)),
         pair=np.empty((2, LANES)),
         where=np.empty(LANES, np.int64),
         places=np.empty(LANES, np.int64),
     )
 
 
-@inlined
-def most(rows: Some, tasks: Counts) -> int:
+@lent
+def most(some: Some, tasks: Counts) -> int:
     """How many rows the longest of these tasks has."""
     most = 0
     for t in tasks:
-        most = max(most, rows.cuts[t + 1] - rows.cuts[t])
+        most = max(most, some.cuts[t + 1] - some.cuts[t])
     return most
 
 
-@inlined
+@lent
 def find(some: Some, tasks: Counts, a: int, where: Counts) -> None:
     """The number of row a of each task; -1 where there is none."""
     rows, cuts = some.rows, some.cuts
@@ -167,66 +206,102 @@ def find(some: Some, tasks: Counts, a: int, where: Counts) -> None:
         where[l] = rows[place] if place < end else -1
 
 
-@inlined
-def load(rows: Rows, some: Some, units: Units, tasks: Counts, a: int, work: Work) -> None:
-    """Row a of each task in standard units; zeros where there is none."""
-    X, x, where, places, pair = rows.X, work.x, work.where, work.places, work.pair
+@lent
+def load(eight: Eight, some: Some, a: int, work: Work, x: Matrix, base: int) -> None:
+    """Row a of each task in standard units, from line `base` of x on; zeros where there is none."""
+    near, units, where, places = eight.rows.near, eight.units, work.where, work.places
     k, d = len(work.h), len(units.centre)
-    find(some, tasks, a, where)
-    begin, step = address(X), X.strides[0]
+    find(some, eight.tasks, a, where)
+    begin, step = address(near), near.strides[0]
     for l in range(LANES):
-        pair[0, l] = 1.0 if where[l] >= 0 else 0.0
-        places[l] = begin + max(where[l], 0) * step
+        work.pair[0, l] = 1.0 if where[l] >= 0 else 0.0
+        places[l] = begin + max(where[l] - eight.first, 0) * step
     for j in range(0, d, LANES):
-        turn(X, places, 0, j, d - j, x, j * LANES)
-    there = line(pair, 0)
+        turn(near, places, 0, j, LANES, x, (base + j) * LANES)
+    there = line(work.pair, 0)
     for j in range(d):
-        put(x, j, (line(x, j) - line(units.centre, j)) * line(units.factor, j) * there)
+        seen = line(x, base + j) - line(units.centre, j)
+        put(x, base + j, seen * line(units.factor, j) * there)
     for j in range(d, k):
-        put(x, j, there)
+        put(x, base + j, there)
 
 
-@inlined
-def load_labels(rows: Rows, work: Work, a: int) -> None:
-    """Residuals of the rows in x, as line a."""
-    r, y, where = work.r, rows.y, work.where
+@lent
+def load_labels(eight: Eight, work: Work, a: int) -> None:
+    """Labels of the rows that were loaded, less their level, as line a of r."""
+    r, y, where = work.r, eight.rows.y, work.where
     for l in range(LANES):
-        r[a, l] = y[where[l]] if where[l] >= 0 else 0.0
-    put(r, a, minus(line(r, a), work.h, 0, work.x, 0, len(work.h)))
+        r[a, l] = y[where[l]] - eight.units.level if where[l] >= 0 else 0.0
 
 
-@inlined
-def whiten(units: Units, work: Work, z: Matrix, base: int) -> None:
-    """``R^T x`` of the rows in x, from line `base` of z on."""
+@lent
+def whiten(units: Units, work: Work) -> None:
+    """``R^T x`` of the rows in x, as z."""
     k, across = len(work.h), units.across
     if len(across) == k:
         for j in range(k):
-            put(z, base + j, line(across, j) * line(work.x, j))
+            put(work.z, j, line(across, j) * line(work.x, j))
         return
     for j in range(0, k, 4):  # numbers of the matrix before its diagonal are 0
-        put_four(z, base + j, across, j * k + j, k, work.x, j, k - j)
+        put_four(work.z, j, across, j * k + j, k, work.x, j, k - j)
 
 
-@inlined
+@lent
+def whiten_four(units: Units, k: int, Z: Matrix, base: int) -> None:
+    """``R^T x`` in the place of each x of four times eight rows, from line `base` of Z on."""
+    across, w = units.across, wide(k)
+    if len(across) == k:
+        for s in range(4):
+            for j in range(k):
+                i = base + s * w + j
+                put(Z, i, line(across, j) * line(Z, i))
+        return
+    for j in range(0, k, 4):
+        i = base + j
+        put_block(Z, i, w, 0, Z, i, w, across, j * k + j, k, k - j)
+
+
+@lent
 def factor(K: Matrix, n: int, b: float) -> None:
-    """Cholesky's factor of ``K + bI`` in place, with the inverses of its diagonal."""
-    for i in range(n):
-        row = i * (i + 1) // 2
+    """Cholesky's factor of ``K + bI`` in place, with the inverses of its diagonal.
+
+    Before their diagonals four rows are taken at once; there may be three after the last.
+    """
+    for i in range(0, n, 4):
+        p = i * (i + 1) // 2
+        q, r, s = p + i + 1, p + 2 * i + 3, p + 3 * i + 6
         for j in range(i):
             other = j * (j + 1) // 2
-            put(K, row + j, minus(line(K, row + j), K, row, K, other, j) * line(K, other + j))
-        put(K, row + i, inverse_root(minus(line(K, row + i) + spread(b), K, row, K, row, i)))
+            one, two, three, four = line(K, p + j), line(K, q + j), line(K, r + j), line(K, s + j)
+            for t in range(j):
+                value = line(K, other + t)
+                one -= line(K, p + t) * value
+                two -= line(K, q + t) * value
+                three -= line(K, r + t) * value
+                four -= line(K, s + t) * value
+            inverse = line(K, other + j)
+            put(K, p + j, one * inverse)
+            put(K, q + j, two * inverse)
+            put(K, r + j, three * inverse)
+            put(K, s + j, four * inverse)
+        for m in range(i, min(i + 4, n)):
+            row = m * (m + 1) // 2
+            for j in range(i, m):
+                other = j * (j + 1) // 2
+                put(K, row + j, minus(line(K, row + j), K, row, K, other, j) * line(K, other + j))
+            rest = minus(line(K, row + m) + spread(b), K, row, K, row, m)
+            put(K, row + m, inverse_root(rest))
 
 
-@inlined
-def forward(K: Matrix, first: int, n: int, x: Matrix) -> None:
-    """``L^-1 x`` in place; numbers before the first are 0."""
-    for i in range(first, n):
+@lent
+def forward(K: Matrix, n: int, x: Matrix) -> None:
+    """``L^-1 x`` in place."""
+    for i in range(n):
         row = i * (i + 1) // 2
-        put(x, i, minus(line(x, i), K, row + first, x, first, i - first) * line(K, row + i))
+        put(x, i, minus(line(x, i), K, row, x, 0, i) * line(K, row + i))
 
 
-@inlined
+@lent
 def backward(K: Matrix, n: int, x: Matrix) -> None:
     """``L^-T x`` in place."""
     for i in range(n - 1, -1, -1):

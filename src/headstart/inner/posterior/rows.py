@@ -21,15 +21,28 @@ whatever tasks are beside it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from headstart._core.checks import Vector
-from headstart._core.jit import inlined, kernel, part
-from headstart._core.lanes import LANES, line, minus, plus, put, put_four, spread
+from headstart._core.checks import FloatArray, Vector
+from headstart._core.interleave import gather
+from headstart._core.jit import kernel, lent, part
+from headstart._core.lanes import (
+    LANES,
+    line,
+    minus,
+    plus,
+    put,
+    put_block,
+    put_four,
+    put_row,
+    spread,
+)
 from headstart.inner.posterior.lines import (
+    Eight,
     Rows,
     Some,
     Units,
@@ -43,176 +56,263 @@ from headstart.inner.posterior.lines import (
     most,
     room,
     whiten,
+    whiten_four,
     wide,
 )
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-NEAR = 1 << 8  # tasks among which those of as many rows are looked for, before caches forget them
+NEAR = 1 << 16  # numbers of rows that are gathered at once: they stay in a near cache
 
 
 class Answers(NamedTuple):
-    """Weights by task in standard units; mean and variance by row, or none if not asked for."""
+    """What is found of tasks and rows.
+
+    Attributes
+    ----------
+    W : weights in the user's units, a column for each task, the intercept last, 0 if there is none
+    mean, variance : by row, of its prediction; none if not asked for
+    finite : whether all inputs are numbers
+    """
 
     W: Matrix
     mean: Vector
     variance: Vector
+    finite: bool
 
 
 def answer(rows: Rows, units: Units, *, predict: bool) -> Answers:
     """Weights of all tasks; and of all rows the mean and variance of their predictions."""
-    sizes, n = np.diff(rows.own.cuts), len(rows.y) if predict else 0
-    k = len(units.effects) // rows.side.shape[1]
-    out = Answers(np.empty((len(sizes), k)), np.empty(n), np.empty(n))
-    for few in (True, False):
-        tasks = np.flatnonzero((sizes <= k) == few)
-        alike = tasks[np.lexsort((sizes[tasks], tasks // NEAR))]
-        _answer(rows, units, alike, few, out)
-    return out
+    n, d = len(rows.y) if predict else 0, len(units.centre)
+    W = np.empty((d + 1, len(rows.starts) - 1))
+    out = Answers(W, np.empty(n), np.empty(n), True)
+    return out._replace(finite=math.isfinite(_answer(rows, units, out)))
+
+
+def room_near(starts: Counts, dtype: DTypeLike, d: int) -> FloatArray:
+    """Room for rows of neighbouring tasks: for about `NEAR` numbers, or for the longest task."""
+    width = wide(d)
+    longest = int(np.diff(starts).max(initial=0))
+    return np.empty((max(NEAR // width, longest) + LANES, width), dtype)
 
 
 @kernel
-def _answer(rows: Rows, units: Units, tasks: Counts, few: bool, out: Answers) -> None:
-    """Answers of these tasks, by K where they have `few` rows, else by M."""
-    known = rows.side.shape[1]
+def _answer(rows: Rows, units: Units, out: Answers) -> float:
+    """Answers of all tasks; about the sum of squares of all inputs."""
+    known, starts = rows.side.shape[1], rows.starts
     k = len(units.effects) // known
-    n = most(rows.own, tasks) if few else k
-    work, side = room(k, n, n if few else 0), np.zeros((known, LANES))
-    for first in range(0, len(tasks), LANES):
-        some = tasks[first : first + LANES]
-        for m in range(known):
-            for l in range(len(some)):
-                side[m, l] = rows.side[some[l], m]
-        for j in range(k):
-            put(work.h, j, plus(spread(0.0), units.effects, j * known, side, 0, known))
-        if few:
-            n = most(rows.own, some)
-            _by_rows(rows, units, some, n, work)
-        else:
-            _by_columns(rows, units, some, work)
-        _put_weights(units, some, work, out.W)
-        if len(out.mean) == 0:
-            continue
-        if few:
-            _predict_own(rows, units, some, n, work, out)
-        else:
-            _predict(rows, rows.own, units, some, n, few, work, out)
-        if most(rows.other, some):
-            _predict(rows, rows.other, units, some, n, few, work, out)
+    n_tasks, longest = len(starts) - 1, 0
+    for t in range(n_tasks):
+        longest = max(longest, rows.own.cuts[t + 1] - rows.own.cuts[t])
+    work, side = room(k, min(longest, k)), np.zeros((known, LANES))
+    together = len(rows.near) - LANES
+    order, count = np.empty(together + 1, np.int64), np.empty(together + 2, np.int64)
+    total, last = 0.0, 0
+    while last < n_tasks:
+        first, last = last, last + 1
+        while last < n_tasks and starts[last + 1] - starts[first] <= together:
+            last += 1
+        total += gather(rows.pieces, starts[first], starts[last], rows.near)
+        _sort(rows.own.cuts, first, last, order, count)
+        begin = 0
+        while begin < last - first:
+            end = min(begin + LANES, last - first)
+            few = _is_few(rows, order[begin], k)
+            while _is_few(rows, order[end - 1], k) != few:
+                end -= 1
+            eight = Eight(rows, units, order[begin:end], starts[first])
+            _answer_eight(eight, few, side, work, out)
+            begin = end
+    return total
 
 
-@inlined
-def _by_rows(rows: Rows, units: Units, tasks: Counts, n: int, work: Work) -> None:
+@lent
+def _sort(cuts: Counts, first: int, last: int, order: Counts, count: Counts) -> None:
+    """Tasks from `first` to before `last`, by how many rows they have."""
+    if last - first == 1:  # which may have more rows than others have together
+        order[0] = first
+        return
+    count[:] = 0
+    for t in range(first, last):
+        count[cuts[t + 1] - cuts[t] + 1] += 1
+    for n in range(1, len(count)):
+        count[n] += count[n - 1]
+    for t in range(first, last):
+        n = cuts[t + 1] - cuts[t]
+        order[count[n]] = t
+        count[n] += 1
+
+
+@lent
+def _is_few(rows: Rows, t: int, k: int) -> bool:
+    """Whether a task has no more rows than there are columns."""
+    return bool(rows.own.cuts[t + 1] - rows.own.cuts[t] <= k)
+
+
+@lent
+def _answer_eight(eight: Eight, few: bool, side: Matrix, work: Work, out: Answers) -> None:
+    """Answers of eight tasks, by K where they have `few` rows, else by M."""
+    rows, tasks, effects = eight.rows, eight.tasks, eight.units.effects
+    k, known, n = len(work.h), len(side), 0
+    for m in range(known):
+        for l in range(len(tasks)):
+            side[m, l] = rows.side[tasks[l], m]
+    for j in range(k):
+        put(work.h, j, plus(spread(0.0), effects, j * known, side, 0, known))
+    if few:
+        n = most(rows.own, tasks)
+        _by_rows(eight, n, work)
+    else:
+        _by_columns(eight, work)
+    _put_weights(eight, side, work, out.W)
+    if len(out.mean) == 0:
+        return
+    if few:
+        _predict_own(eight, n, work, out)
+    else:
+        _predict(eight, rows.own, n, few, work, out)
+    if most(rows.other, tasks):
+        _predict(eight, rows.other, n, few, work, out)
+
+
+@lent
+def _by_rows(eight: Eight, n: int, work: Work) -> None:
     """Find g by K, and leave ``K^-1 r`` in the place of r."""
-    k, Z, K, r = len(work.g), work.Z, work.K, work.r
+    k, Z, K, r = len(work.h), work.Z, work.K, work.r
     w = wide(k)
     for a in range(n):
-        load(rows, rows.own, units, tasks, a, work)
-        load_labels(rows, work, a)
-        whiten(units, work, Z, a * w)
-        for m in range(0, a + 1, 4):  # beyond row a into places that later rows fill
-            put_four(K, a * (a + 1) // 2 + m, Z, m * w, w, Z, a * w, k)
-    factor(K, n, units.noise)
-    forward(K, 0, n, r)
+        load(eight, eight.rows.own, a, work, Z, a * w)
+        load_labels(eight, work, a)
+    for i in range(n * w, (n + -n % 4) * w):
+        put(Z, i, spread(0.0))
+    for a in range(0, n, 4):
+        put_four(work.columns, a, Z, a * w, w, work.h, 0, k)
+    for a in range(n):
+        put(r, a, line(r, a) - line(work.columns, a))
+    for a in range(0, n, 4):
+        whiten_four(eight.units, k, Z, a * w)
+        for m in range(a, -1, -4):  # the first goes beyond the diagonal, to places filled later
+            put_block(K, a * (a + 1) // 2 + m, a + 1, 1, Z, a * w, w, Z, m * w, w, k)
+    factor(K, n, eight.units.noise)
+    forward(K, n, r)
     backward(K, n, r)
-    for j in range(k):
-        total = spread(0.0)
+    for j in range(0, k, 4):
+        one = two = three = four = spread(0.0)
         for a in range(n):
-            total += line(Z, a * w + j) * line(r, a)
-        put(work.g, j, total)
+            value, i = line(r, a), a * w + j
+            one += line(Z, i) * value
+            two += line(Z, i + 1) * value
+            three += line(Z, i + 2) * value
+            four += line(Z, i + 3) * value
+        put_row(work.g, j, one, two, three, four)
 
 
 @part
-def _by_columns(rows: Rows, units: Units, tasks: Counts, work: Work) -> None:
+def _by_columns(eight: Eight, work: Work) -> None:
     """Find g by M."""
-    k, z, g, K = len(work.g), work.z, work.g, work.K
+    k, z, g, K = len(work.h), work.z, work.g, work.K
     g[:], K[:] = 0.0, 0.0
-    for a in range(most(rows.own, tasks)):
-        load(rows, rows.own, units, tasks, a, work)
-        load_labels(rows, work, 0)
-        whiten(units, work, z, 0)
-        r = line(work.r, 0)
+    for a in range(most(eight.rows.own, eight.tasks)):
+        load(eight, eight.rows.own, a, work, work.x, 0)
+        load_labels(eight, work, 0)
+        r = minus(line(work.r, 0), work.h, 0, work.x, 0, k)
+        whiten(eight.units, work)
         for j in range(k):
             one, row = line(z, j), j * (j + 1) // 2
             put(g, j, line(g, j) + one * r)
             for m in range(j + 1):
                 put(K, row + m, line(K, row + m) + one * line(z, m))
-    factor(K, k, units.noise)
-    forward(K, 0, k, g)
+    factor(K, k, eight.units.noise)
+    forward(K, k, g)
     backward(K, k, g)
 
 
-@inlined
-def _put_weights(units: Units, tasks: Counts, work: Work, W: Matrix) -> None:
-    """``h + R g``."""
-    k, x, g, root = len(work.g), work.x, work.g, units.root
+@lent
+def _put_weights(eight: Eight, side: Matrix, work: Work, W: Matrix) -> None:
+    """``h + R g``, in the user's units; of a task without rows its start as it is."""
+    units, tasks, x, g = eight.units, eight.tasks, work.x, work.g
+    k, d, root = len(work.h), len(units.centre), units.root
     if len(root) == k:
         for j in range(k):
             put(x, j, line(root, j) * line(g, j))
     else:
         for j in range(0, k, 4):  # numbers of the matrix after its diagonal are 0
             put_four(x, j, root, j * k, k, g, 0, min(j + 4, k))
-    for j in range(k):
-        put(x, j, line(work.h, j) + line(x, j))
-    for l in range(len(tasks)):
-        for j in range(k):
-            W[tasks[l], j] = x[j, l]
+    level = spread(0.0)
+    for j in range(d):
+        put(x, j, line(x, j) * line(units.factor, j))
+        level -= line(x, j) * line(units.centre, j)
+    put(x, d, level + line(x, d) if k > d else level)
+    for j in range(d + 1):
+        put(x, j, plus(line(x, j), units.outside, j * len(side), side, 0, len(side)))
+        for l in range(len(tasks)):
+            W[j, tasks[l]] = x[j, l]
 
 
-@inlined
-def _predict_own(rows: Rows, units: Units, tasks: Counts, n: int, work: Work, out: Answers) -> None:
-    """Predictions of the rows that K is of."""
-    b, K, column = spread(units.noise), work.K, work.column
-    for a in range(n):
-        put(column, a, line(K, a * (a + 3) // 2))
-        for i in range(a + 1, n):
+@lent
+def _predict_own(eight: Eight, n: int, work: Work, out: Answers) -> None:
+    """Predictions of the rows that K is of: of its inverse the diagonal is needed."""
+    b, K, columns = spread(eight.units.noise), work.K, work.columns
+    for a in range(0, n, 4):
+        one = two = three = four = spread(0.0)  # squares of four columns of L^-1
+        for i in range(a, n):
             row = i * (i + 1) // 2
-            found = minus(spread(0.0), K, row + a, column, a, i - a)
-            put(column, i, found * line(K, row + i))
-        inverse = plus(spread(0.0), column, a, column, a, n - a)
-        put(work.pair, 0, spread(0.0) - b * line(work.r, a))
-        put(work.pair, 1, b - b * b * inverse)
-        find(rows.own, tasks, a, work.where)
-        _put_answers(rows.y, work, out)
+            p, q = spread(1.0 if i == a else 0.0), spread(1.0 if i == a + 1 else 0.0)
+            r, s = spread(1.0 if i == a + 2 else 0.0), spread(1.0 if i == a + 3 else 0.0)
+            for m in range(a, i):
+                value = line(K, row + m)
+                p -= value * line(columns, 4 * m)
+                q -= value * line(columns, 4 * m + 1)
+                r -= value * line(columns, 4 * m + 2)
+                s -= value * line(columns, 4 * m + 3)
+            inverse = line(K, row + i)
+            p *= inverse
+            q *= inverse
+            r *= inverse
+            s *= inverse
+            put_row(columns, 4 * i, p, q, r, s)
+            one += p * p
+            two += q * q
+            three += r * r
+            four += s * s
+        put_row(columns, 0, one, two, three, four)
+        for i in range(a, min(a + 4, n)):
+            put(work.pair, 0, spread(0.0) - b * line(work.r, i))
+            put(work.pair, 1, b - b * b * line(columns, i - a))
+            find(eight.rows.own, eight.tasks, i, work.where)
+            _put_answers(eight, True, work, out)
 
 
 @part
-def _predict(
-    rows: Rows,
-    some: Some,
-    units: Units,
-    tasks: Counts,
-    n: int,
-    few: bool,
-    work: Work,
-    out: Answers,
-) -> None:
+def _predict(eight: Eight, some: Some, n: int, few: bool, work: Work, out: Answers) -> None:
     """Predictions of any rows, by the factor of K, whose size is n, or else of M."""
-    k, z, K, column = len(work.h), work.z, work.K, work.column
-    for a in range(most(some, tasks)):
-        load(rows, some, units, tasks, a, work)
-        whiten(units, work, z, 0)
-        mean = plus(plus(spread(0.0), work.h, 0, work.x, 0, k), work.g, 0, z, 0, k)
+    k, x, z, K, column = len(work.h), work.x, work.z, work.K, work.columns
+    for a in range(most(some, eight.tasks)):
+        load(eight, some, a, work, x, 0)
+        whiten(eight.units, work)
+        mean = plus(spread(eight.units.level), work.h, 0, x, 0, k)
+        mean = plus(mean, work.g, 0, z, 0, k)
         if few:
             for m in range(n):
                 put(column, m, plus(spread(0.0), work.Z, m * wide(k), z, 0, k))
-            forward(K, 0, n, column)
+            forward(K, n, column)
             known = plus(spread(0.0), z, 0, z, 0, k)
             variance = minus(known, column, 0, column, 0, n)
         else:
-            forward(K, 0, k, z)
-            variance = plus(spread(0.0), z, 0, z, 0, k) * spread(units.noise)
+            forward(K, k, z)
+            variance = plus(spread(0.0), z, 0, z, 0, k) * spread(eight.units.noise)
         put(work.pair, 0, mean)
         put(work.pair, 1, variance)
-        _put_answers(np.empty(0), work, out)
+        _put_answers(eight, False, work, out)
 
 
-@inlined
-def _put_answers(y: Vector, work: Work, out: Answers) -> None:
-    """Mean and variance of the rows at hand from a pair of lines; the mean is seen from y."""
+@lent
+def _put_answers(eight: Eight, seen: bool, work: Work, out: Answers) -> None:
+    """Mean and variance of the rows at hand from a pair of lines; the mean may be seen from y."""
+    y = eight.rows.y
     for l in range(LANES):
         i = work.where[l]
         if i >= 0:
-            out.mean[i] = work.pair[0, l] + (y[i] if len(y) else 0.0)
+            out.mean[i] = work.pair[0, l] + (y[i] if seen else 0.0)
             out.variance[i] = max(work.pair[1, l], 0.0)

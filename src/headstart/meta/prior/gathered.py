@@ -15,9 +15,9 @@ from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray, Vector
+from headstart._core.interleave import addresses_of, interleave, pointer
 from headstart._core.jit import kernel
 from headstart.inner.posterior.evidence import Evidence, packed_size
-from headstart.parquet.interleave import addresses_of, interleave, pointer
 from headstart.tasks.columns import Columns
 
 Matrix = NDArray[np.float64]

@@ -1,8 +1,12 @@
-"""Columns into rows: the one copy between Arrow's columns and the kernels' row-major inputs."""
+"""Columns into rows: the one copy between Arrow's columns and the kernels' row-major inputs.
+
+A kernel that takes a few rows at a time has them gathered where it needs them (`Pieces`): they are
+there only in a near cache. Others have all rows made at once (`interleave`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba.core import cgutils, types
@@ -10,7 +14,7 @@ from numba.np.numpy_support import carray
 from numpy.typing import NDArray
 
 from headstart._core.checks import FloatArray
-from headstart._core.jit import intrinsic, kernel
+from headstart._core.jit import intrinsic, kernel, lent
 from headstart._core.lanes import LANES, turn
 
 TILE = 128  # rows, which stay in the nearest caches while all columns are copied into them
@@ -49,6 +53,44 @@ def _interleave(addresses: NDArray[np.int64], out: FloatArray) -> float:
 def addresses_of(columns: list[NDArray[Any]]) -> NDArray[np.int64]:
     """Where columns lie, for kernels; they must stay there meanwhile."""
     return np.array([column.ctypes.data for column in columns], np.int64)
+
+
+class Pieces(NamedTuple):
+    """Where rows lie in columns, one piece of neighbouring rows after the other.
+
+    Attributes
+    ----------
+    places : by piece, where each column begins, and the last again until there are eights
+    cuts : the number of the first row of each piece, and how many there are
+    """
+
+    places: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pieces: list[list[NDArray[Any]]]) -> Self:
+        """Contiguous columns of one type; they must stay there meanwhile."""
+        places = np.array([addresses_of(columns) for columns in pieces])
+        more = -places.shape[1] % LANES
+        cuts = np.cumsum([0, *(len(columns[0]) for columns in pieces)], dtype=np.int64)
+        return cls(np.pad(places, ((0, 0), (0, more)), mode="edge").reshape(-1), cuts)
+
+
+@lent
+def gather(pieces: Pieces, first: int, last: int, near: FloatArray) -> float:
+    """Copy rows into the first of `near`, which has seven to spare; about the sum of squares."""
+    places, cuts = pieces
+    width = near.shape[1]
+    for p in range(len(cuts) - 1):
+        begin, end = max(first, cuts[p]), min(last, cuts[p + 1])
+        for j in range(0, width if begin < end else 0, LANES):
+            for i in range(begin, end, LANES):
+                count, place = min(LANES, end - i), (i - first) * width + j
+                turn(near, places, p * width + j, i - cuts[p], count, near, place)
+    total, flat = 0.0, near[: last - first].reshape(-1)
+    for i in range(len(flat)):
+        total += flat[i] * flat[i]
+    return total
 
 
 def interleave(columns: list[NDArray[Any]], out: FloatArray) -> bool:
