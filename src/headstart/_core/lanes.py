@@ -235,7 +235,7 @@ def put_four(out: Any, o: int, A: Any, i: int, step: int, B: Any, j: int, n: int
         two += line(A, i + step + t) * b
         three += line(A, i + 2 * step + t) * b
         four += line(A, i + 3 * step + t) * b
-    put_row(out, o, one, two, three, four)
+    put_row(out, o, (one, two, three, four))
 
 
 @lent
@@ -283,16 +283,17 @@ def put_block(
         e1 += x * q
         e2 += x * r
         e3 += x * s
-    put_row(out, o, a0, a1, a2, a3)
-    put_row(out, o + wide, b0, b1, b2, b3)
-    put_row(out, o + 2 * wide + more, c0, c1, c2, c3)
-    put_row(out, o + 3 * wide + 3 * more, e0, e1, e2, e3)
+    put_row(out, o, (a0, a1, a2, a3))
+    put_row(out, o + wide, (b0, b1, b2, b3))
+    put_row(out, o + 2 * wide + more, (c0, c1, c2, c3))
+    put_row(out, o + 3 * wide + 3 * more, (e0, e1, e2, e3))
 
 
 @lent
-def put_row(out: Any, o: int, one: Any, two: Any, three: Any, four: Any) -> None:
-    """Make four lines those of an array from o on."""
+def put_row(out: Any, o: int, four: tuple[Any, Any, Any, Any]) -> None:
+    """Make these the lines of an array from o on."""
+    one, two, three, last = four
     put(out, o, one)
     put(out, o + 1, two)
     put(out, o + 2, three)
-    put(out, o + 3, four)
+    put(out, o + 3, last)

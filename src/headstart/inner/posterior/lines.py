@@ -6,7 +6,7 @@ See `headstart._core.lanes` for what a line is, and `rows` for what they are nee
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from headstart._core.lanes import (
     minus,
     put,
     put_block,
-    put_four,
     spread,
     turn,
 )
@@ -138,26 +137,25 @@ class Work(NamedTuple):
 
     Attributes
     ----------
-    x, z : one row of each, in standard units, and its z
+    x : four rows of each, in standard units, then their z; or weights
     Z : z of all rows, `wide` lines each, where K is to be found
     h, g : where the tasks start, and how far they went
     r : labels less their prediction at the start
     K : lower triangle of K or M, then its factor, with the inverses of the diagonal
-    columns : four as long as K
-    pair : two numbers; of a row that is loaded 1 where there is one, else 0
+    columns : four as long as K, number by number; or a number for each of four rows
+    found : mean and variance of four rows; of a row that is loaded 1 where there is one, else 0
     where : numbers of the rows in x, or -1
     places : where they are in memory
     """
 
     x: Matrix
-    z: Matrix
     Z: Matrix
     h: Matrix
     g: Matrix
     r: Matrix
     K: Matrix
     columns: Matrix
-    pair: Matrix
+    found: Matrix
     where: Counts
     places: Counts
 
@@ -172,15 +170,14 @@ def wide(k: int) -> int:
 def room(k: int, n: int) -> Work:
     """Lines for tasks of k columns, where K or M has n columns."""
     return Work(
-        x=np.empty((wide(k + 1), LANES)),
-        z=np.empty((wide(k), LANES)),
+        x=np.empty((3 * wide(k) + wide(k + 1), LANES)),
         Z=np.zeros(((n + 3) * wide(k), LANES)),
         h=np.empty((k, LANES)),
         g=np.empty((wide(k), LANES)),
-        r=np.empty((n + 1, LANES)),
+        r=np.empty((n + 4, LANES)),
         K=np.zeros(((n + 3) * (n + 4) // 2, LANES)),
-        columns=np.empty((4 * n + 4, LANES)),
-        pair=np.empty((2, LANES)),
+        columns=np.empty((4 * n + 12, LANES)),
+        found=np.empty((8, LANES)),
         where=np.empty(LANES, np.int64),
         places=np.empty(LANES, np.int64),
     )
@@ -214,11 +211,11 @@ def load(eight: Eight, some: Some, a: int, work: Work, x: Matrix, base: int) -> 
     find(some, eight.tasks, a, where)
     begin, step = address(near), near.strides[0]
     for l in range(LANES):
-        work.pair[0, l] = 1.0 if where[l] >= 0 else 0.0
+        work.found[0, l] = 1.0 if where[l] >= 0 else 0.0
         places[l] = begin + max(where[l] - eight.first, 0) * step
     for j in range(0, d, LANES):
         turn(near, places, 0, j, LANES, x, (base + j) * LANES)
-    there = line(work.pair, 0)
+    there = line(work.found, 0)
     for j in range(d):
         seen = line(x, base + j) - line(units.centre, j)
         put(x, base + j, seen * line(units.factor, j) * there)
@@ -235,30 +232,27 @@ def load_labels(eight: Eight, work: Work, a: int) -> None:
 
 
 @lent
-def whiten(units: Units, work: Work) -> None:
-    """``R^T x`` of the rows in x, as z."""
-    k, across = len(work.h), units.across
-    if len(across) == k:
-        for j in range(k):
-            put(work.z, j, line(across, j) * line(work.x, j))
-        return
-    for j in range(0, k, 4):  # numbers of the matrix before its diagonal are 0
-        put_four(work.z, j, across, j * k + j, k, work.x, j, k - j)
+def load_four(eight: Eight, some: Some, a: int, work: Work) -> None:
+    """Rows a to a + 3 of each task as x, `wide` lines each, and their labels as r."""
+    w = wide(len(work.h))
+    for s in range(4):
+        load(eight, some, a + s, work, work.x, s * w)
+        load_labels(eight, work, s)
 
 
 @lent
-def whiten_four(units: Units, k: int, Z: Matrix, base: int) -> None:
-    """``R^T x`` in the place of each x of four times eight rows, from line `base` of Z on."""
+def whiten_four(units: Units, k: int, x: Matrix, base: int) -> None:
+    """``R^T x`` in the place of each x of four times eight rows, from line `base` on."""
     across, w = units.across, wide(k)
     if len(across) == k:
         for s in range(4):
             for j in range(k):
                 i = base + s * w + j
-                put(Z, i, line(across, j) * line(Z, i))
+                put(x, i, line(across, j) * line(x, i))
         return
-    for j in range(0, k, 4):
+    for j in range(0, k, 4):  # numbers of the matrix before its diagonal are 0
         i = base + j
-        put_block(Z, i, w, 0, Z, i, w, across, j * k + j, k, k - j)
+        put_block(x, i, w, 0, x, i, w, across, j * k + j, k, k - j)
 
 
 @lent
@@ -299,6 +293,44 @@ def forward(K: Matrix, n: int, x: Matrix) -> None:
     for i in range(n):
         row = i * (i + 1) // 2
         put(x, i, minus(line(x, i), K, row, x, 0, i) * line(K, row + i))
+
+
+@lent
+def forward_four(
+    K: Matrix, first: int, n: int, x: Matrix, step: int, apart: int, unit: bool
+) -> tuple[Any, Any, Any, Any]:
+    """``L^-1 x`` in place of four x at once, and the sums of their squares.
+
+    Number i of x number s is line ``i step + s apart``; those before the first are 0. If they are
+    to be columns of the `unit` matrix, from the first on, they need not be there.
+    """
+    one = two = three = four = spread(0.0)
+    for i in range(first, n):
+        row, o, at = i * (i + 1) // 2, i * step, i - first
+        p = spread(1.0 if at == 0 else 0.0) if unit else line(x, o)
+        q = spread(1.0 if at == 1 else 0.0) if unit else line(x, o + apart)
+        r = spread(1.0 if at == 2 else 0.0) if unit else line(x, o + 2 * apart)
+        s = spread(1.0 if at == 3 else 0.0) if unit else line(x, o + 3 * apart)
+        for m in range(first, i):
+            value, place = line(K, row + m), m * step
+            p -= value * line(x, place)
+            q -= value * line(x, place + apart)
+            r -= value * line(x, place + 2 * apart)
+            s -= value * line(x, place + 3 * apart)
+        inverse = line(K, row + i)
+        p *= inverse
+        q *= inverse
+        r *= inverse
+        s *= inverse
+        put(x, o, p)
+        put(x, o + apart, q)
+        put(x, o + 2 * apart, r)
+        put(x, o + 3 * apart, s)
+        one += p * p
+        two += q * q
+        three += r * r
+        four += s * s
+    return one, two, three, four
 
 
 @lent

@@ -33,7 +33,6 @@ from headstart._core.jit import kernel, lent, part
 from headstart._core.lanes import (
     LANES,
     line,
-    minus,
     plus,
     put,
     put_block,
@@ -51,11 +50,12 @@ from headstart.inner.posterior.lines import (
     factor,
     find,
     forward,
+    forward_four,
     load,
+    load_four,
     load_labels,
     most,
     room,
-    whiten,
     whiten_four,
     wide,
 )
@@ -205,24 +205,36 @@ def _by_rows(eight: Eight, n: int, work: Work) -> None:
             two += line(Z, i + 1) * value
             three += line(Z, i + 2) * value
             four += line(Z, i + 3) * value
-        put_row(work.g, j, one, two, three, four)
+        put_row(work.g, j, (one, two, three, four))
 
 
 @part
 def _by_columns(eight: Eight, work: Work) -> None:
     """Find g by M."""
-    k, z, g, K = len(work.h), work.z, work.g, work.K
+    k, x, h, g, K, r = len(work.h), work.x, work.h, work.g, work.K, work.r
+    w = wide(k)
     g[:], K[:] = 0.0, 0.0
-    for a in range(most(eight.rows.own, eight.tasks)):
-        load(eight, eight.rows.own, a, work, work.x, 0)
-        load_labels(eight, work, 0)
-        r = minus(line(work.r, 0), work.h, 0, work.x, 0, k)
-        whiten(eight.units, work)
+    for a in range(0, most(eight.rows.own, eight.tasks), 4):
+        load_four(eight, eight.rows.own, a, work)
+        put_four(work.columns, 0, x, 0, w, h, 0, k)
+        for s in range(4):
+            put(r, s, line(r, s) - line(work.columns, s))
+        whiten_four(eight.units, k, x, 0)
         for j in range(k):
-            one, row = line(z, j), j * (j + 1) // 2
-            put(g, j, line(g, j) + one * r)
+            one, two = line(x, j), line(x, w + j)
+            three, four = line(x, 2 * w + j), line(x, 3 * w + j)
+            total = line(g, j) + one * line(r, 0)
+            total += two * line(r, 1)
+            total += three * line(r, 2)
+            total += four * line(r, 3)
+            put(g, j, total)
+            row = j * (j + 1) // 2
             for m in range(j + 1):
-                put(K, row + m, line(K, row + m) + one * line(z, m))
+                total = line(K, row + m) + one * line(x, m)
+                total += two * line(x, w + m)
+                total += three * line(x, 2 * w + m)
+                total += four * line(x, 3 * w + m)
+                put(K, row + m, total)
     factor(K, k, eight.units.noise)
     forward(K, k, g)
     backward(K, k, g)
@@ -253,66 +265,49 @@ def _put_weights(eight: Eight, side: Matrix, work: Work, W: Matrix) -> None:
 @lent
 def _predict_own(eight: Eight, n: int, work: Work, out: Answers) -> None:
     """Predictions of the rows that K is of: of its inverse the diagonal is needed."""
-    b, K, columns = spread(eight.units.noise), work.K, work.columns
+    b, found = spread(eight.units.noise), work.found
     for a in range(0, n, 4):
-        one = two = three = four = spread(0.0)  # squares of four columns of L^-1
-        for i in range(a, n):
-            row = i * (i + 1) // 2
-            p, q = spread(1.0 if i == a else 0.0), spread(1.0 if i == a + 1 else 0.0)
-            r, s = spread(1.0 if i == a + 2 else 0.0), spread(1.0 if i == a + 3 else 0.0)
-            for m in range(a, i):
-                value = line(K, row + m)
-                p -= value * line(columns, 4 * m)
-                q -= value * line(columns, 4 * m + 1)
-                r -= value * line(columns, 4 * m + 2)
-                s -= value * line(columns, 4 * m + 3)
-            inverse = line(K, row + i)
-            p *= inverse
-            q *= inverse
-            r *= inverse
-            s *= inverse
-            put_row(columns, 4 * i, p, q, r, s)
-            one += p * p
-            two += q * q
-            three += r * r
-            four += s * s
-        put_row(columns, 0, one, two, three, four)
-        for i in range(a, min(a + 4, n)):
-            put(work.pair, 0, spread(0.0) - b * line(work.r, i))
-            put(work.pair, 1, b - b * b * line(columns, i - a))
-            find(eight.rows.own, eight.tasks, i, work.where)
-            _put_answers(eight, True, work, out)
+        put_row(found, 4, forward_four(work.K, a, n, work.columns, 4, 1, True))
+        for s in range(min(4, n - a)):
+            put(found, s, spread(0.0) - b * line(work.r, a + s))
+            put(found, 4 + s, b - b * b * line(found, 4 + s))
+        _put_answers(eight, eight.rows.own, a, True, work, out)
 
 
 @part
 def _predict(eight: Eight, some: Some, n: int, few: bool, work: Work, out: Answers) -> None:
     """Predictions of any rows, by the factor of K, whose size is n, or else of M."""
-    k, x, z, K, column = len(work.h), work.x, work.z, work.K, work.columns
-    for a in range(most(some, eight.tasks)):
-        load(eight, some, a, work, x, 0)
-        whiten(eight.units, work)
-        mean = plus(spread(eight.units.level), work.h, 0, x, 0, k)
-        mean = plus(mean, work.g, 0, z, 0, k)
+    k, x, K, columns, found = len(work.h), work.x, work.K, work.columns, work.found
+    w, level, b = wide(k), spread(eight.units.level), spread(eight.units.noise)
+    for a in range(0, most(some, eight.tasks), 4):
+        load_four(eight, some, a, work)
+        put_four(columns, 0, x, 0, w, work.h, 0, k)
+        whiten_four(eight.units, k, x, 0)
+        put_four(columns, 4, x, 0, w, work.g, 0, k)
+        for s in range(4):
+            put(found, s, level + line(columns, s) + line(columns, 4 + s))
+            put(found, 4 + s, plus(spread(0.0), x, s * w, x, s * w, k))
         if few:
-            for m in range(n):
-                put(column, m, plus(spread(0.0), work.Z, m * wide(k), z, 0, k))
-            forward(K, n, column)
-            known = plus(spread(0.0), z, 0, z, 0, k)
-            variance = minus(known, column, 0, column, 0, n)
+            for m in range(0, n, 4):
+                put_block(columns, 4 * m, 4, 0, work.Z, m * w, w, x, 0, w, k)
+            put_row(columns, 0, forward_four(K, 0, n, columns, 4, 1, False))
+            for s in range(4):
+                put(found, 4 + s, line(found, 4 + s) - line(columns, s))
         else:
-            forward(K, k, z)
-            variance = plus(spread(0.0), z, 0, z, 0, k) * spread(eight.units.noise)
-        put(work.pair, 0, mean)
-        put(work.pair, 1, variance)
-        _put_answers(eight, False, work, out)
+            put_row(found, 4, forward_four(K, 0, k, x, 1, w, False))
+            for s in range(4):
+                put(found, 4 + s, line(found, 4 + s) * b)
+        _put_answers(eight, some, a, False, work, out)
 
 
 @lent
-def _put_answers(eight: Eight, seen: bool, work: Work, out: Answers) -> None:
-    """Mean and variance of the rows at hand from a pair of lines; the mean may be seen from y."""
-    y = eight.rows.y
-    for l in range(LANES):
-        i = work.where[l]
-        if i >= 0:
-            out.mean[i] = work.pair[0, l] + (y[i] if seen else 0.0)
-            out.variance[i] = max(work.pair[1, l], 0.0)
+def _put_answers(eight: Eight, some: Some, a: int, seen: bool, work: Work, out: Answers) -> None:
+    """Mean and variance of rows a to a + 3 of each task; the mean may be seen from the label."""
+    y, where, found = eight.rows.y, work.where, work.found
+    for s in range(4):
+        find(some, eight.tasks, a + s, where)
+        for l in range(LANES):
+            i = where[l]
+            if i >= 0:
+                out.mean[i] = found[s, l] + (y[i] if seen else 0.0)
+                out.variance[i] = max(found[4 + s, l], 0.0)
