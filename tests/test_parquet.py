@@ -221,6 +221,22 @@ def test_columns_of_any_name_are_decoded_one_by_one(tmp_path: Path) -> None:
             assert other.column(name).equals(one.column(name))
 
 
+@pytest.mark.parametrize("count", [1, 7, 3000, 5000])
+def test_first_rows_are_those_of_the_row_group(count: int, tmp_path: Path) -> None:
+    """Of all types, over several pages, and where the values of a dictionary are too many."""
+    texts = pa.array([f"text {k % 4000}" for k in range(9000)])
+    found: dict[str, Any] = {"a": range(9000), "texts": texts, "codes": texts.dictionary_encode()}
+    found["lists"] = [[k, k] for k in range(9000)]
+    path, wanted = str(tmp_path / "pages.parquet"), list(found)
+    short: dict[str, Any] = {"data_page_size": 1 << 12, "dictionary_pagesize_limit": 1 << 12}
+    parquet.write_table(pa.table(found), path, row_group_size=5000, **short)
+    first = list(read_file(path, [0, 1], wanted, Decoding(100, 4, threads=False, first=count)))
+    groups = read_file(path, [0, 1], wanted, Decoding(5000, 4, threads=False))
+    assert [len(part) for part in first] == [count, min(count, 4000)]
+    for part, group in zip(first, groups, strict=True):
+        assert part.equals(group.slice(0, count))
+
+
 def test_no_more_is_made_than_asked_for() -> None:
     made: list[int] = []
 
@@ -585,6 +601,20 @@ def test_partitions_of_scattered_rows_are_refused(tmp_path: Path) -> None:
     rows = ParquetRows(write(frame, tmp_path, [100]), "id", "y")
     with pytest.raises(ParquetError, match=r"part-001.parquet: row group 0 begins with .* cut"):
         plan_partitions(rows)
+
+
+def test_rows_beside_those_of_another_partition_are_not_copied(tmp_path: Path) -> None:
+    frame = table(3000)
+    size = len(frame) // 2
+    folder = write(frame, tmp_path, row_group=size)
+    rows = ParquetRows(folder, "id", "y", batch_rows=size // 3)
+    (cut,) = (p for p in plan_partitions(rows, 1000) if p.low is not None)
+    before = pa.total_allocated_bytes()
+    parts = read_partition(rows, cut, columns=True)
+    block, beside = next(parts)
+    assert beside.nbytes > 100_000
+    assert pa.total_allocated_bytes() - before < 3.5 * beside.nbytes
+    assert block.ids[0].as_py() > cut.low
 
 
 @pytest.mark.parametrize("columns", [True, False])

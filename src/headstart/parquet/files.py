@@ -34,11 +34,13 @@ class Decoding(NamedTuple):
     batch_rows : rows that are decoded together, if not a row group is
     most_batches : a row group up to so many batches long is decoded at once
     threads : whether Arrow decodes columns in several threads
+    first : so many rows at the beginning of each are wanted, and no others; or all
     """
 
     batch_rows: int
     most_batches: int
     threads: bool = True
+    first: int | None = None
 
     def at_once(self, rows: int) -> bool:
         """Whether a row group of so many rows, not too short nor too long, is decoded at once."""
@@ -67,8 +69,11 @@ def read_file(
             def at_once(number: int) -> bool:
                 return decoding.at_once(file.metadata.row_group(number).num_rows)
 
-            batch_rows, _, threads = decoding
+            batch_rows, _, threads, first = decoding
             for fits, neighbours in groupby(numbers, at_once):
+                if first is not None:
+                    yield from (_first_rows(file, n, columns, first) for n in neighbours)
+                    continue
                 if not fits:
                     groups = list(neighbours)
                     for batch in file.iter_batches(batch_rows, groups, columns, threads):
@@ -91,9 +96,19 @@ def _decoded(file: parquet.ParquetFile, number: int, columns: list[str], threads
     """
     if threads or len(columns) < 2:
         return file.read_row_group(number, columns, use_threads=threads)
-    parts = {name: file.read_row_group(number, [name], use_threads=False) for name in columns}
-    schema = pa.schema([part.schema.field(name) for name, part in parts.items()])
-    return pa.table([part.column(name) for name, part in parts.items()], schema=schema)
+    return _beside([file.read_row_group(number, [name], use_threads=False) for name in columns])
+
+
+def _first_rows(file: parquet.ParquetFile, number: int, columns: list[str], count: int) -> pa.Table:
+    """The first rows of a row group, one column after another likewise."""
+    parts = (next(file.iter_batches(count, [number], [name], False)) for name in columns)
+    return _beside([pa.Table.from_batches([part]) for part in parts])
+
+
+def _beside(parts: list[pa.Table]) -> pa.Table:
+    """Tables of one column each as one table."""
+    schema = pa.schema([part.schema.field(0) for part in parts])
+    return pa.table([part.column(0) for part in parts], schema=schema)
 
 
 class Far(NamedTuple):
@@ -119,6 +134,9 @@ def _fetched(far: Far, number: int, columns: list[str], decoding: Decoding) -> I
     while True:
         try:
             with far.open() as file:
+                if decoding.first is not None:
+                    yield _first_rows(file, number, columns, decoding.first)
+                    return
                 if decoding.at_once(far.footer.row_group(number).num_rows):
                     yield file.read_row_group(number, columns, use_threads=decoding.threads)
                     return

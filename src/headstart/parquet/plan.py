@@ -154,26 +154,34 @@ def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.
     decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
     for place in partition.own:
         for batch in batches(rows.read(*place, columns, decoding), rows.batch_rows):
-            keys = _keys(rows, batch) if begun else None
-            begun = keys is not None and keys[0].as_py() == partition.low
-            if keys is not None and begun:
-                mine: Array = pc.not_equal(keys, pa.scalar(partition.low, keys.type))
-                batch = batch.filter(pc.fill_null(mine, True))
+            if begun:
+                theirs = _begins(_keys(rows, batch), partition.low)
+                begun = theirs > 0
+                batch = batch.slice(theirs)
             yield batch
-            del batch, keys  # or else they would stay in memory while the next is made
+            del batch  # or else it would stay in memory while the next is made
 
 
 def _after(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The rest of the last task: the first rows of the row groups that follow."""
-    for place in partition.after:
-        for batch in batches(rows.read(*place, columns, AFTER), AFTER.batch_rows):
-            keys = _keys(rows, batch)
-            mine: Array = pc.equal(keys, pa.scalar(partition.high, keys.type))
-            rest = batch.filter(mine)
-            yield rest
-            if rest.num_rows < batch.num_rows:
-                return
+    for path, numbers in partition.after:
+        for number in numbers:
+            count = 0
+            for table in rows.read(path, [number], [rows.task_key], AFTER):
+                mine = _begins(_keys(rows, table), partition.high)
+                count += mine
+                if mine < table.num_rows:
+                    break
+            first = AFTER._replace(first=count)
+            yield from batches(rows.read(path, [number], columns, first), rows.batch_rows)
 
 
-def _keys(rows: Source, batch: pa.RecordBatch) -> Array:
+def _begins(keys: Array, key: object) -> int:
+    """How many rows have this key, before any other."""
+    same: Array = pc.fill_null(pc.equal(keys, pa.scalar(key, keys.type)), False)
+    other = pc.index(same, pa.scalar(False)).as_py()
+    return len(keys) if other < 0 else other
+
+
+def _keys(rows: Source, batch: pa.RecordBatch | pa.Table) -> Array:
     return stored(plain(batch.column(rows.task_key)))

@@ -46,11 +46,7 @@ from headstart.inner.posterior.lines import (
     Some,
     Units,
     Work,
-    backward,
-    factor,
     find,
-    forward,
-    forward_four,
     load,
     load_four,
     load_labels,
@@ -59,6 +55,7 @@ from headstart.inner.posterior.lines import (
     whiten_four,
     wide,
 )
+from headstart.inner.posterior.triangles import backward, factor, forward, forward_four
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -265,9 +262,13 @@ def _put_weights(eight: Eight, side: Matrix, work: Work, W: Matrix) -> None:
 @lent
 def _predict_own(eight: Eight, n: int, work: Work, out: Answers) -> None:
     """Predictions of the rows that K is of: of its inverse the diagonal is needed."""
-    b, found = spread(eight.units.noise), work.found
+    b, found, columns = spread(eight.units.noise), work.found, work.columns
     for a in range(0, n, 4):
-        put_row(found, 4, forward_four(work.K, a, n, work.columns, 4, 1, True))
+        for i in range(4 * a, 4 * n):
+            put(columns, i, spread(0.0))
+        for s in range(4):  # four columns of the unit matrix
+            put(columns, 4 * a + 5 * s, spread(1.0))
+        put_row(found, 4, forward_four(work.K, a, n, columns, 4, 1))
         for s in range(min(4, n - a)):
             put(found, s, spread(0.0) - b * line(work.r, a + s))
             put(found, 4 + s, b - b * b * line(found, 4 + s))
@@ -290,11 +291,11 @@ def _predict(eight: Eight, some: Some, n: int, few: bool, work: Work, out: Answe
         if few:
             for m in range(0, n, 4):
                 put_block(columns, 4 * m, 4, 0, work.Z, m * w, w, x, 0, w, k)
-            put_row(columns, 0, forward_four(K, 0, n, columns, 4, 1, False))
+            put_row(columns, 0, forward_four(K, 0, n, columns, 4, 1))
             for s in range(4):
                 put(found, 4 + s, line(found, 4 + s) - line(columns, s))
         else:
-            put_row(found, 4, forward_four(K, 0, k, x, 1, w, False))
+            put_row(found, 4, forward_four(K, 0, k, x, 1, w))
             for s in range(4):
                 put(found, 4 + s, line(found, 4 + s) * b)
         _put_answers(eight, some, a, False, work, out)
