@@ -70,10 +70,10 @@ class Pieces(NamedTuple):
     @classmethod
     def of(cls, pieces: list[list[NDArray[Any]]]) -> Self:
         """Contiguous columns of one type; they must stay there meanwhile."""
-        places = np.array([addresses_of(columns) for columns in pieces])
-        more = -places.shape[1] % LANES
+        more = -len(pieces[0]) % LANES
+        places = [addresses_of(columns + columns[-1:] * more) for columns in pieces]
         cuts = np.cumsum([0, *(len(columns[0]) for columns in pieces)], dtype=np.int64)
-        return cls(np.pad(places, ((0, 0), (0, more)), mode="edge").reshape(-1), cuts)
+        return cls(np.concatenate(places), cuts)
 
 
 @lent

@@ -152,8 +152,9 @@ def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.
     """Rows of the partition's row groups but for those of a task that began earlier."""
     begun = partition.low is not None
     decoding = Decoding(rows.batch_rows, MOST_BATCHES, threads=False)
+    most = 2 * rows.batch_rows  # of those that are in memory anyway: each batch has its own cost
     for place in partition.own:
-        for batch in batches(rows.read(*place, columns, decoding), rows.batch_rows):
+        for batch in batches(rows.read(*place, columns, decoding), most):
             if begun:
                 theirs = _begins(_keys(rows, batch), partition.low)
                 begun = theirs > 0
