@@ -62,8 +62,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plans(folder)
+        # Before there are clusters: they set variables by which Arrow has one thread.
+        cost = out_of_core(folder, n_tasks)
         on_a_cluster(folder)
-        many_workers(out_of_core(folder, n_tasks))
+        many_workers(cost)
     quality_per_task()
 
 
