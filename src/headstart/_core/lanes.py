@@ -240,24 +240,16 @@ def put_four(out: Any, o: int, A: Any, i: int, step: int, B: Any, j: int, n: int
 
 @lent
 def put_block(
-    out: Any,
-    o: int,
-    wide: int,
-    more: int,
-    A: Any,
-    i: int,
-    step: int,
-    B: Any,
-    j: int,
-    along: int,
-    n: int,
+    out: Any, at: tuple[int, int, int], one: tuple[Any, int, int], two: tuple[Any, int, int], n: int
 ) -> None:
     """``out[row(s) + u] = sum of A[i + s step + t] B[j + u along + t]`` over t < n, for s, u < 4.
 
-    Row 0 is at o, row 1 is `wide` on, and of the next two each `more` further on than the one
-    before: so rows of a packed triangle can be written. Sixteen sums stay in registers, and eight
-    lines are loaded for sixteen products.
+    `one` is ``A, i, step`` and `two` is ``B, j, along``. Of `at` the first is row 0, row 1 is the
+    second of it on, and of the next two each is further on than the one before by the third: so
+    rows of a packed triangle can be written. Sixteen sums stay in registers, and eight lines are
+    loaded for sixteen products.
     """
+    (o, wide, more), (A, i, step), (B, j, along) = at, one, two
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = spread(0.0)
     c0 = c1 = c2 = c3 = e0 = e1 = e2 = e3 = spread(0.0)
     for t in range(n):

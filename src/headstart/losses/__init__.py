@@ -18,7 +18,7 @@ subdifferential at margin 1 as ``[-1, 1]{-y}``; it is ``[0, 1]{-y}``.)
 from headstart.losses.classification import Hinge, Logistic, SmoothedHinge
 from headstart.losses.form import Form, Objective
 from headstart.losses.loss import Loss
-from headstart.losses.registry import LOSSES, get_loss, register_loss
+from headstart.losses.names import LOSSES, get_loss, register_loss
 from headstart.losses.regression import Absolute, EpsilonInsensitive, Huber, Pinball, Squared
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Codes that kernels name: places in `registry.BUILT_IN`.
+# Codes that kernels name: places in `names.BUILT_IN`.
 ABSOLUTE, SQUARED, HINGE = 0, 4, 5
 OWN = -1  # the code of every loss that is not built in
 

@@ -23,7 +23,7 @@ from headstart.losses.form import ADDRESSES
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CODES: dict[type, int] = {}  # of the built-in losses; `registry` fills it
+CODES: dict[type, int] = {}  # of the built-in losses; `names` fills it
 
 
 @intrinsic

@@ -64,16 +64,16 @@ def read_file(
             for number in numbers:
                 yield from _fetched(Far(store, path, footer), number, columns, decoding)
             return
+        batch_rows, _, threads, first = decoding
         with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
+            if first is not None:
+                yield from (_first_rows(file, number, columns, first) for number in numbers)
+                return
 
             def at_once(number: int) -> bool:
                 return decoding.at_once(file.metadata.row_group(number).num_rows)
 
-            batch_rows, _, threads, first = decoding
             for fits, neighbours in groupby(numbers, at_once):
-                if first is not None:
-                    yield from (_first_rows(file, n, columns, first) for n in neighbours)
-                    continue
                 if not fits:
                     groups = list(neighbours)
                     for batch in file.iter_batches(batch_rows, groups, columns, threads):

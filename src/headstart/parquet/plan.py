@@ -157,7 +157,7 @@ def _own(rows: Source, partition: Partition, columns: list[str]) -> Iterator[pa.
         for batch in batches(rows.read(*place, columns, decoding), most):
             if begun:
                 theirs = _begins(_keys(rows, batch), partition.low)
-                begun = theirs > 0
+                begun = theirs == len(batch)
                 batch = batch.slice(theirs)
             yield batch
             del batch  # or else it would stay in memory while the next is made

@@ -229,15 +229,6 @@ def load_labels(eight: Eight, work: Work, a: int) -> None:
 
 
 @lent
-def load_four(eight: Eight, some: Some, a: int, work: Work) -> None:
-    """Rows a to a + 3 of each task as x, `wide` lines each, and their labels as r."""
-    w = wide(len(work.h))
-    for s in range(4):
-        load(eight, some, a + s, work, work.x, s * w)
-        load_labels(eight, work, s)
-
-
-@lent
 def whiten_four(units: Units, k: int, x: Matrix, base: int) -> None:
     """``R^T x`` in the place of each x of four times eight rows, from line `base` on."""
     across, w = units.across, wide(k)
@@ -249,4 +240,4 @@ def whiten_four(units: Units, k: int, x: Matrix, base: int) -> None:
         return
     for j in range(0, k, 4):  # numbers of the matrix before its diagonal are 0
         i = base + j
-        put_block(x, i, w, 0, x, i, w, across, j * k + j, k, k - j)
+        put_block(x, (i, w, 0), (x, i, w), (across, j * k + j, k), k - j)

@@ -48,7 +48,6 @@ from headstart.inner.posterior.lines import (
     Work,
     find,
     load,
-    load_four,
     load_labels,
     most,
     room,
@@ -190,7 +189,7 @@ def _by_rows(eight: Eight, n: int, work: Work) -> None:
     for a in range(0, n, 4):
         whiten_four(eight.units, k, Z, a * w)
         for m in range(a, -1, -4):  # the first goes beyond the diagonal, to places filled later
-            put_block(K, a * (a + 1) // 2 + m, a + 1, 1, Z, a * w, w, Z, m * w, w, k)
+            put_block(K, (a * (a + 1) // 2 + m, a + 1, 1), (Z, a * w, w), (Z, m * w, w), k)
     factor(K, n, eight.units.noise)
     forward(K, n, r)
     backward(K, n, r)
@@ -212,7 +211,9 @@ def _by_columns(eight: Eight, work: Work) -> None:
     w = wide(k)
     g[:], K[:] = 0.0, 0.0
     for a in range(0, most(eight.rows.own, eight.tasks), 4):
-        load_four(eight, eight.rows.own, a, work)
+        for s in range(4):
+            load(eight, eight.rows.own, a + s, work, x, s * w)
+            load_labels(eight, work, s)
         put_four(work.columns, 0, x, 0, w, h, 0, k)
         for s in range(4):
             put(r, s, line(r, s) - line(work.columns, s))
@@ -281,7 +282,8 @@ def _predict(eight: Eight, some: Some, n: int, few: bool, work: Work, out: Answe
     k, x, K, columns, found = len(work.h), work.x, work.K, work.columns, work.found
     w, level, b = wide(k), spread(eight.units.level), spread(eight.units.noise)
     for a in range(0, most(some, eight.tasks), 4):
-        load_four(eight, some, a, work)
+        for s in range(4):
+            load(eight, some, a + s, work, x, s * w)
         put_four(columns, 0, x, 0, w, work.h, 0, k)
         whiten_four(eight.units, k, x, 0)
         put_four(columns, 4, x, 0, w, work.g, 0, k)
@@ -290,7 +292,7 @@ def _predict(eight: Eight, some: Some, n: int, few: bool, work: Work, out: Answe
             put(found, 4 + s, plus(spread(0.0), x, s * w, x, s * w, k))
         if few:
             for m in range(0, n, 4):
-                put_block(columns, 4 * m, 4, 0, work.Z, m * w, w, x, 0, w, k)
+                put_block(columns, (4 * m, 4, 0), (work.Z, m * w, w), (x, 0, w), k)
             put_row(columns, 0, forward_four(K, 0, n, columns, 4, 1))
             for s in range(4):
                 put(found, 4 + s, line(found, 4 + s) - line(columns, s))
